@@ -1,0 +1,41 @@
+# make test  - set everything up, then lint, types, import contract and all tests
+# make demo  - set everything up, then merits, policy and drawn sets of the synthetic instance
+# make slow  - the tests that take minutes
+# make bench - speed, in ratios against what people use today
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: test demo slow bench format clean-cache clean
+
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 -q
+
+demo: $(READY)
+	$(BIN)/python -m evenhand
+
+slow: $(READY)
+	$(BIN)/pytest -n 2 -q -m slow
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+format: $(READY)
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable ".[lab,dev]"
+	touch $(READY)
+
+clean-cache:
+	find src tests benchmarks -name '*.nb[ic]' -delete
+
+clean: clean-cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,162 @@
+"""The rules of the public boundary, each with the message a caller would like to get.
+
+Everything below the boundary trusts its input. A message names the argument, states the rule,
+then the value, and the way out where it is not obvious.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.typing import Bools, Floats, Ints, compiled
+
+MARGINALS_TOLERANCE = 1e-8
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return ``value`` as an int of at least ``minimum``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {name}={number}")
+    return number
+
+
+def check_budget(m: Any, k: Any) -> tuple[int, int]:
+    """Return ``m`` and ``k`` as ints with 1 <= k <= m."""
+    m = check_integer("m", m, 1)
+    try:
+        k = operator.index(k)
+    except TypeError:
+        raise TypeError(f"k must be an integer, got {k!r}") from None
+    if not 1 <= k <= m:
+        raise ValueError(f"k must satisfy 1 <= k <= m, got k={k} with m={m}")
+    return m, k
+
+
+def check_number(name: str, value: Any, low: float, high: float) -> float:
+    """Return ``value`` as a float in [low, high]; an infinite end is open."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not (low <= number <= high and np.isfinite(number)):
+        rule = f"lie in [{low:g}, {high:g}]" if np.isfinite(high) else f"be finite and >= {low:g}"
+        raise ValueError(f"{name} must {rule}, got {name}={number:g}")
+    return number
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above 0."""
+    number = check_number(name, value, 0.0, np.inf)
+    if number == 0.0:
+        raise ValueError(f"{name} must be above 0, got {name}=0")
+    return number
+
+
+def check_vector(name: str, values: ArrayLike, low: float, high: float) -> Floats:
+    """Return a non-empty 1-d float array whose entries all lie in [low, high]."""
+    try:
+        vector = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a vector of numbers, got {values!r}") from None
+    if vector.ndim != 1 or vector.size == 0:
+        raise ValueError(f"{name} must be a non-empty vector, got shape {vector.shape}")
+    check_entries(name, vector, low, high)
+    return vector
+
+
+def check_entries(name: str, values: Floats, low: float, high: float, remedy: str = "") -> None:
+    """Refuse the first entry that is nan, infinite or outside [low, high]."""
+    bad = ~(np.isfinite(values) & (values >= low) & (values <= high))
+    if not bad.any():
+        return
+    where = np.unravel_index(int(np.argmax(bad)), values.shape)
+    index = ", ".join(str(int(i)) for i in where)
+    if np.isfinite(high):
+        rule = f"lie in [{low:g}, {high:g}]"
+    else:
+        rule = "be finite" if low == -np.inf else f"be finite and >= {low:g}"
+    suffix = f"; {remedy}" if remedy else ""
+    raise ValueError(f"{name} must {rule}, got {name}[{index}]={values[where]:g}{suffix}")
+
+
+def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
+    """Return marginals in [0, 1] and the integer k >= 1 they sum to."""
+    vector = check_vector("marginals", marginals, 0.0, 1.0)
+    total = float(vector.sum())
+    k = round(total)
+    if k < 1 or abs(total - k) > MARGINALS_TOLERANCE * max(1, k):
+        raise ValueError(
+            f"marginals must sum to an integer k >= 1, got {total:.12g}; "
+            "make them with evenhand.fair_policy or evenhand.policy.project_l1"
+        )
+    return vector, k
+
+
+def check_rng(rng: Any) -> np.random.Generator:
+    """Return ``rng`` if it is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {type(rng).__name__}; "
+            "make one with numpy.random.default_rng(seed)"
+        )
+    return rng
+
+
+def check_sets(sets: ArrayLike, m: int) -> Bools:
+    """Return coalitions as a boolean (n, m) matrix."""
+    matrix = np.asarray(sets)
+    if matrix.dtype != np.bool_:
+        raise TypeError(f"sets must be a boolean (n, m) matrix, got dtype {matrix.dtype}")
+    if matrix.ndim != 2 or matrix.shape[1] != m:
+        raise ValueError(f"sets must have shape (n, {m}), got {matrix.shape}")
+    return np.ascontiguousarray(matrix)
+
+
+def check_orders(orders: ArrayLike, sizes: ArrayLike, m: int) -> tuple[Ints, Ints]:
+    """Return ordered sets (n, k) and the prefix lengths (n, s) asked of them."""
+    arms = as_integers("orders", orders)
+    lengths = as_integers("sizes", sizes)
+    if arms.ndim != 2 or lengths.ndim != 2 or len(arms) != len(lengths):
+        raise ValueError(
+            "orders must have shape (n, k) and sizes (n, s) with the same n, "
+            f"got {arms.shape} and {lengths.shape}"
+        )
+    k = arms.shape[1]
+    if lengths.size and not (0 <= lengths.min() and lengths.max() <= k):
+        bad = lengths.min() if lengths.min() < 0 else lengths.max()
+        raise ValueError(f"sizes must lie in 0..{k}, the columns of orders, got {bad}")
+    longest = lengths.max(axis=1, initial=0)
+    row = first_bad_row(arms, longest, m)
+    if row >= 0:
+        raise ValueError(
+            f"orders must hold distinct arms in 0..{m - 1}, "
+            f"got row {row}: {arms[row, : longest[row]].tolist()}"
+        )
+    return arms, lengths
+
+
+def as_integers(name: str, values: ArrayLike) -> Ints:
+    """Return an integer array as int64, refusing floats instead of truncating them."""
+    array = np.asarray(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+@compiled
+def first_bad_row(orders: Ints, lengths: Ints, m: int) -> int:
+    """First row whose leading entries repeat an arm or leave 0..m-1; -1 if there is none."""
+    seen = np.full(m, -1, np.int64)
+    for row in range(len(orders)):
+        for column in range(lengths[row]):
+            arm = orders[row, column]
+            if arm < 0 or arm >= m or seen[arm] == row:
+                return row
+            seen[arm] = row
+    return -1

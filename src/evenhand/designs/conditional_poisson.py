@@ -1,0 +1,297 @@
+"""Maximum-entropy designs: independent coins conditioned on exactly K heads."""
+
+import math
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
+from evenhand.designs.alias import Alias, build_alias, draw_alias
+from evenhand.designs.design import Design, shuffle_rows
+from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
+from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
+from evenhand.typing import Bools, Floats, Ints, compiled
+
+MAX_STEPS = 500
+MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
+MAX_PAIR_MATRIX = 5000
+
+
+class ConditionalPoisson(Design):
+    r"""The law of largest entropy among those over K-sets with given marginals.
+
+    .. math:: P(S) = \exp\Bigl(\sum_{a \in S} \theta_a\Bigr) \Big/ Z_K(\theta), \qquad |S| = K
+
+    Make one with :meth:`fit` from marginals or :meth:`from_log_weights` from :math:`\theta`.
+
+    Attributes
+    ----------
+    marginals
+        What the design really gives each arm; within the tolerance of what was asked of a fit.
+    log_weights
+        :math:`\theta`, shifted so that the independent coins show K heads on average; minus or
+        plus infinity for arms that are never or always in.
+
+    Notes
+    -----
+    Fitting, marginals and memory are O(M) whatever K. A draw takes K draws from a table,
+    repeated until they are distinct, where that happens often enough, and else splits the K
+    heads down a tree of arms; either way the law is exact.
+
+    References
+    ----------
+    S. X. Chen, A. P. Dempster and J. S. Liu, "Weighted finite population sampling to maximize
+    entropy", Biometrika 81 (1994).
+
+    Examples
+    --------
+    >>> design = ConditionalPoisson.fit([0.9, 0.6, 0.4, 0.1])
+    >>> design.marginals.round(6)
+    array([0.9, 0.6, 0.4, 0.1])
+    >>> design.sample(2, np.random.default_rng(1)).shape
+    (2, 2)
+    """
+
+    def __init__(self, log_weights: Floats, k: int) -> None:
+        """Trust finite, minus or plus infinite log weights; use the constructors instead."""
+        self.m, self.k = len(log_weights), k
+        self._always: Ints = np.flatnonzero(log_weights == np.inf)
+        self._free: Ints = np.flatnonzero(np.isfinite(log_weights))
+        self._k_free = k - len(self._always)
+        theta = log_weights[self._free]
+        if len(theta):
+            theta = theta + centre(theta, self._k_free)
+        self._p, self._q = sigmoid(theta)
+        self.marginals = np.zeros(self.m)
+        self.marginals[self._always] = 1.0
+        self.log_weights = log_weights.copy()
+        self.log_weights[self._free] = theta
+        self._log_heads = 0.0
+        if len(theta):
+            self._log_heads, given, _ = condition(self._p, self._q, self._k_free)
+            self.marginals[self._free] = given
+
+    @classmethod
+    def fit(cls, marginals: ArrayLike, tol: float = 1e-10, start: Floats | None = None) -> Self:
+        r"""Find the design with these marginals.
+
+        Steps :math:`\theta \mathrel{+}= s (\operatorname{logit} \pi - \operatorname{logit}
+        \pi(\theta))` with a Barzilai-Borwein length s; a handful of them suffice. Entries of
+        exactly 0 and 1 are taken out first.
+
+        Parameters
+        ----------
+        marginals
+            (m,) numbers in [0, 1] that sum to an integer k >= 1.
+        tol
+            Largest error allowed in a marginal.
+        start
+            Log weights to begin with, for instance those of a similar design.
+        """
+        target, k = check_marginals(marginals)
+        check_positive("tol", tol)
+        theta, wanted, k_free = split_certain(target, k)
+        free = np.isfinite(theta)
+        if start is not None:
+            begin = np.asarray(start, dtype=np.float64)
+            if begin.shape != target.shape:
+                raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
+            usable = free & np.isfinite(begin)
+            theta[usable] = begin[usable]
+        if free.any():
+            fitted, error, steps = _fit(theta[free], wanted, k_free, tol)
+            if not error <= tol:
+                raise RuntimeError(
+                    f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
+                    f"steps, tol={tol:g}; raise tol"
+                )
+            theta[free] = fitted
+        return cls(theta, k)
+
+    @classmethod
+    def from_log_weights(cls, theta: ArrayLike, k: int) -> Self:
+        """Make the design with these log weights; minus or plus infinity is never or always in.
+
+        Examples
+        --------
+        >>> ConditionalPoisson.from_log_weights([0.0, 0.0, np.inf], k=2).marginals
+        array([0.5, 0.5, 1. ])
+        """
+        weights = np.array(theta, dtype=np.float64)
+        if weights.ndim != 1 or weights.size == 0:
+            raise ValueError(f"theta must be a non-empty vector, got shape {weights.shape}")
+        if np.isnan(weights).any():
+            raise ValueError(f"theta must not be nan, got theta[{int(np.isnan(weights).argmax())}]")
+        _, k = check_budget(len(weights), k)
+        always, possible = np.sum(weights == np.inf), np.sum(weights > -np.inf)
+        if not always <= k <= possible:
+            raise ValueError(
+                f"k must lie between the {always} arms always in and the {possible} arms ever in, "
+                f"got k={k}"
+            )
+        if always == k:  # no room for the others
+            weights[weights < np.inf] = -np.inf
+        elif possible == k:  # no choice among the others
+            weights[weights > -np.inf] = np.inf
+        return cls(weights, k)
+
+    def refit(self, marginals: ArrayLike, tol: float = 1e-10) -> Self:
+        """Fit other marginals, starting from this design."""
+        return type(self).fit(marginals, tol, self.log_weights)
+
+    def pair_marginals(self, pairs: ArrayLike | None = None) -> Floats:
+        """Probability that both arms of a pair are in.
+
+        Parameters
+        ----------
+        pairs
+            (n, 2) arms; without it the full (m, m) matrix, whose diagonal is the marginals, for
+            m <= 5000.
+        """
+        if pairs is None:
+            if self.m > MAX_PAIR_MATRIX:
+                raise ValueError(
+                    f"the full matrix needs m <= {MAX_PAIR_MATRIX}, got m={self.m}; name pairs"
+                )
+            first, second = np.arange(self.m)[:, None], np.arange(self.m)[None, :]
+        else:
+            chosen = as_integers("pairs", pairs)
+            if chosen.ndim != 2 or chosen.shape[1] != 2:
+                raise ValueError(f"pairs must have shape (n, 2), got {chosen.shape}")
+            if chosen.size and not (0 <= chosen.min() and chosen.max() < self.m):
+                raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {chosen.max()}")
+            first, second = chosen[:, 0], chosen[:, 1]
+        # an arm that is always or never in is independent of the others
+        joint = self.marginals[first] * self.marginals[second]
+        place = np.full(self.m, -1)
+        place[self._free] = np.arange(len(self._free))
+        both = (place[first] >= 0) & (place[second] >= 0)
+        if both.any():
+            i, j = np.broadcast_arrays(place[first], place[second])
+            joint[both] = self._joint(i[both], j[both])
+        return np.where(first == second, self.marginals[first], joint)
+
+    def _joint(self, i: Ints, j: Ints) -> Floats:
+        """Joint marginals of free arms by the contour sum: take both coins out."""
+        cosines, sines, g_re, g_im, _ = contour(self._p, self._q, self._k_free)
+        turn = cosines + 1j * sines
+        g = (g_re + 1j * g_im) * turn**2
+        out = self._p[:, None] / (self._q[:, None] + self._p[:, None] * turn)
+        total = 1.0 + 2.0 * g_re.sum()
+        if len(i) > len(self._p) ** 2 // 4:  # nearly all of them: one matrix product
+            sums = ((out * g) @ out.T).real[i, j]
+        else:
+            sums = np.einsum("pn,n,pn->p", out[i], g, out[j]).real
+        return np.maximum((self._p[i] * self._p[j] + 2.0 * sums) / total, 0.0)
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        # P(S) is the coins' chance of showing just S, over their chance of K heads
+        log_tails = np.log(self._q).sum() if len(self._q) else 0.0
+        return _sum_weights(self.log_weights, rows, len(self._always)) + log_tails - self._log_heads
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        rows = np.empty((n, self.k), np.int64)
+        rows[:, self._k_free :] = self._always
+        if self._k_free:
+            sampler = self._sampler
+            if isinstance(sampler, Alias):
+                _draw_distinct(sampler, self._free, rows[:, : self._k_free], rng)
+            else:
+                draw_heads(sampler, self._p, self._q, self._free, rows[:, : self._k_free], rng)
+        if len(self._always) or not isinstance(self._sampler, Alias):
+            shuffle_rows(rows, rng)
+        return rows
+
+    @cached_property
+    def _sampler(self) -> Alias | HeadTree:
+        """Return a table to draw distinct arms from, or a tree where they rarely would be."""
+        odds = self._p / self._q
+        log_accepted = (
+            gammaln(self._k_free + 1)
+            + self._log_heads
+            - np.log(self._q).sum()
+            - self._k_free * np.log(odds.sum())
+        )
+        if log_accepted >= math.log(MIN_ACCEPTANCE):
+            return build_alias(odds)
+        return build_tree(self._p, self._q)
+
+
+def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
+    """Log-odds of the target, infinite where it leaves no choice; free targets; their budget."""
+    theta = np.full(len(target), -np.inf)
+    theta[target == 1.0] = np.inf
+    free: Bools = (target > 0.0) & (target < 1.0)
+    k_free = k - int(np.sum(target == 1.0))
+    if k_free <= 0 or k_free >= free.sum():  # the free entries are 0 or 1 but for rounding
+        theta[free] = np.inf if k_free > 0 else -np.inf
+        return theta, np.empty(0), 0
+    logit = np.log(target[free]) - np.log1p(-target[free])
+    theta[free] = logit + centre(logit, k_free)  # what the sum lacks to an integer
+    return theta, theta[free].copy(), k_free
+
+
+@compiled
+def _fit(theta: Floats, wanted: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
+    """Fixed point of the logits; ``wanted`` are the target's log-odds."""
+    target, _ = sigmoid(wanted)
+    step, length = np.zeros_like(theta), 1.0
+    error = np.inf
+    for n in range(MAX_STEPS):
+        theta = theta + centre(theta, k)
+        p, q = sigmoid(theta)
+        _, pi, rest = condition(p, q, k)
+        error = np.abs(pi - target).max()
+        if error <= tol:
+            return theta, error, n
+        lacking = wanted - (np.log(pi) - np.log(rest))
+        if n > 0:  # Barzilai-Borwein: the length that would have made the last step right
+            change = step - lacking
+            length = length * (step * change).sum() / (change * change).sum()
+            length = min(1.0, max(0.25, length))
+        step = lacking
+        theta = theta + length * step
+    return theta, error, MAX_STEPS
+
+
+@compiled
+def _sum_weights(log_weights: Floats, rows: Ints, n_always: int) -> Floats:
+    """Sum of the free members' log weights; -inf if an arm that is always in is missing."""
+    sums = np.zeros(len(rows))
+    for i in range(len(rows)):
+        always = 0
+        for arm in rows[i]:
+            if log_weights[arm] == np.inf:
+                always += 1
+            else:
+                sums[i] += log_weights[arm]
+        if always < n_always:
+            sums[i] = -np.inf
+    return sums
+
+
+@compiled
+def _draw_distinct(table: Alias, arms: Ints, rows: Ints, rng: np.random.Generator) -> None:
+    """Fill rows with independent draws, a whole row drawn again until its arms are distinct.
+
+    Given that they are distinct, the chance of a set is proportional to the product of its
+    members' odds, and every order is equally likely: the design itself.
+    """
+    n, k = rows.shape
+    seen = np.full(len(table.keep), -1, np.int64)
+    trial = 0
+    for i in range(n):
+        r = 0
+        while r < k:
+            drawn = draw_alias(table, rng)
+            if seen[drawn] == trial:
+                r = 0
+                trial += 1
+                continue
+            seen[drawn] = trial
+            rows[i, r] = arms[drawn]
+            r += 1
+        trial += 1

@@ -1,0 +1,85 @@
+"""Randomised rounding of marginals by duels between arms."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import check_marginals
+from evenhand.designs.design import Design, shuffle_rows
+from evenhand.typing import Floats, Ints, compiled
+
+SNAP = 1e-12  # this close to 0 or 1 an entry is there
+
+
+class DependentRounding(Design):
+    """K-sets with given marginals by dependent rounding: the paper's RRS.
+
+    Two entries strictly between 0 and 1 fight: mass moves from one to the other, in a random
+    direction that keeps both means, until one of them is 0 or 1. Arms are negatively correlated.
+    A draw is O(M). The probability of a set has no closed form, so ``log_prob`` raises.
+
+    Parameters
+    ----------
+    marginals
+        (m,) numbers in [0, 1] that sum to an integer k >= 1.
+
+    References
+    ----------
+    R. Gandhi, S. Khuller, S. Parthasarathy and A. Srinivasan, "Dependent rounding and its
+    applications to approximation algorithms", Journal of the ACM 53 (2006).
+    """
+
+    def __init__(self, marginals: ArrayLike) -> None:
+        self.marginals, self.k = check_marginals(marginals)
+        self.m = len(self.marginals)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        rows = _duels(self.marginals, self.k, n, rng)
+        shuffle_rows(rows, rng)
+        return rows
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        raise NotImplementedError(
+            "DependentRounding has no closed form for the probability of a set; "
+            "use ConditionalPoisson or Systematic where log_prob is needed"
+        )
+
+
+@compiled
+def _duels(marginals: Floats, k: int, n: int, rng: np.random.Generator) -> Ints:
+    """Carry one undecided arm along and let it fight the next one."""
+    m = len(marginals)
+    rows = np.empty((n, k), np.int64)
+    for i in range(n):
+        filled, carried, mass = 0, -1, 0.0
+        for a in range(m):
+            p = marginals[a]
+            if carried >= 0:
+                carried, mass, winner = _duel(carried, mass, a, p, rng)
+            elif p >= 1.0 - SNAP:
+                winner = a
+            else:
+                winner = -1
+                if p > SNAP:
+                    carried, mass = a, p
+            if winner >= 0 and filled < k:
+                rows[i, filled] = winner
+                filled += 1
+        if filled < k:  # the last one carried holds what rounding left of a whole unit
+            rows[i, filled] = carried
+    return rows
+
+
+@compiled
+def _duel(i: int, p: float, j: int, q: float, rng: np.random.Generator) -> tuple[int, float, int]:
+    """Return the arm still undecided (-1 if none), its mass, and the arm just let in (or -1)."""
+    total = p + q
+    if total < 1.0:  # one takes all, the other is out
+        return (i, total, -1) if rng.random() * total < p else (j, total, -1)
+    rest = total - 1.0  # one is in, the other keeps the rest
+    if rest >= 1.0 - SNAP:
+        return i, 1.0, j
+    first_in = rng.random() * (1.0 - rest) < 1.0 - q
+    winner, loser = (i, j) if first_in else (j, i)
+    if rest <= SNAP:
+        return -1, 0.0, winner
+    return loser, rest, winner

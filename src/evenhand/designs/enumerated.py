@@ -1,0 +1,172 @@
+"""The maximum-entropy design by listing all K-sets: the paper's exact implementation."""
+
+from functools import cached_property, lru_cache
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+
+from evenhand.checks import check_marginals, check_positive
+from evenhand.combinations import combinations
+from evenhand.designs.alias import Alias, build_alias, draw_alias
+from evenhand.designs.conditional_poisson import split_certain
+from evenhand.designs.design import Design, shuffle_rows, tally_listed
+from evenhand.typing import Floats, Ints, compiled
+
+MAX_SETS = 10**7
+
+
+class EnumeratedMaxEntropy(Design):
+    r"""The maximum-entropy law over all listed K-sets, calibrated by BFGS.
+
+    The same law as :class:`~evenhand.designs.ConditionalPoisson`, by the route the paper calls
+    exact: minimise the dual :math:`\log Z_K(\theta) - \theta \cdot \pi` over :math:`\theta`, with
+    all :math:`\binom MK` probabilities at hand. An oracle, and slow.
+
+    Attributes
+    ----------
+    marginals
+        What the design really gives each arm.
+    sets, probabilities
+        All sets (n, k) that can be drawn, and their probabilities (n,).
+    """
+
+    def __init__(self, log_weights: Floats, k: int) -> None:
+        """Trust finite, minus or plus infinite log weights; use :meth:`fit` instead."""
+        self.m, self.k = len(log_weights), k
+        self.log_weights = log_weights
+        free = np.isfinite(log_weights)
+        always = np.flatnonzero(log_weights == np.inf)
+        listed = all_sets(int(free.sum()), k - len(always))
+        self.sets: Ints = np.empty((len(listed), k), np.int64)
+        self.sets[:, : len(always)] = always
+        self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
+        self._curvature: Floats | None = None
+        theta = log_weights[free]
+        _, self.probabilities, given = _expectations(theta, listed)
+        self.marginals = (log_weights == np.inf).astype(np.float64)
+        self.marginals[free] = given
+
+    @classmethod
+    def fit(cls, marginals: ArrayLike, tol: float = 1e-8, start: Floats | None = None) -> Self:
+        """Find the law with these marginals.
+
+        Parameters
+        ----------
+        marginals
+            (m,) numbers in [0, 1] that sum to an integer k >= 1, with at most 1e7 K-sets.
+        tol
+            Largest error in a marginal that BFGS is asked for. Where rounding in its line search
+            stops it earlier, an error up to 1e-6 is accepted; above it raises.
+        start
+            Log weights to begin with.
+        """
+        return cls._calibrate(marginals, tol, start, None)
+
+    def refit(self, marginals: ArrayLike, tol: float = 1e-8) -> Self:
+        """Fit other marginals, starting from this design's weights and BFGS's curvature."""
+        return self._calibrate(marginals, tol, self.log_weights, self._curvature)
+
+    @classmethod
+    def _calibrate(
+        cls, marginals: ArrayLike, tol: float, start: Floats | None, curvature: Floats | None
+    ) -> Self:
+        target, k = check_marginals(marginals)
+        check_positive("tol", tol)
+        theta, wanted, k_free = split_certain(target, k)
+        free = np.isfinite(theta)
+        if comb(int(free.sum()), k_free) > MAX_SETS:
+            raise ValueError(
+                f"listing all sets needs at most {MAX_SETS:g} of them, got "
+                f"{comb(int(free.sum()), k_free):.3g}; use ConditionalPoisson"
+            )
+        found: Floats | None = None
+        if free.any():
+            begin = theta[free]
+            if start is not None and np.isfinite(start[free]).all():
+                begin = start[free]
+            theta[free], found = _bfgs(begin, wanted, k_free, tol, curvature)
+        design = cls(theta, k)
+        design._curvature = found
+        return design
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        index = {tuple(row): i for i, row in enumerate(np.sort(self.sets, axis=1).tolist())}
+        places = [index.get(tuple(row), -1) for row in np.sort(rows, axis=1).tolist()]
+        log_all = np.append(np.log(self.probabilities), -np.inf)
+        return log_all[places]
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        rows = self.sets[_draws(self._table, n, rng)]
+        shuffle_rows(rows, rng)
+        return rows
+
+    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        return tally_listed(np.sort(self.sets, axis=1), self.probabilities, n, rng)
+
+    @cached_property
+    def _table(self) -> Alias:
+        return build_alias(self.probabilities)
+
+
+@lru_cache(maxsize=8)
+def all_sets(m: int, k: int) -> Ints:
+    """All k-subsets of range(m), one row each."""
+    sets = next(combinations(m, k, block=comb(m, k)))
+    sets.flags.writeable = False
+    return sets
+
+
+def _bfgs(
+    begin: Floats, wanted: Floats, k: int, tol: float, curvature: Floats | None
+) -> tuple[Floats, Floats]:
+    """Minimise the dual; its gradient is the error in the marginals."""
+    sets = all_sets(len(begin), k)
+    target = 1.0 / (1.0 + np.exp(-wanted))
+
+    def dual(theta: Floats) -> tuple[float, Floats]:
+        log_z, _, given = _expectations(theta, sets)
+        return log_z - float(theta @ target), given - target
+
+    options: Any = {"gtol": tol}
+    if curvature is not None and curvature.shape == (len(begin), len(begin)):
+        options["hess_inv0"] = curvature
+    result = minimize(dual, begin, jac=True, method="BFGS", options=options)
+    error = float(np.abs(result.jac).max())
+    if not error <= max(tol, 1e-6):
+        raise RuntimeError(
+            f"BFGS did not converge: error {error:.3g} in a marginal after {result.nit} steps, "
+            f"tol={tol:g}; use ConditionalPoisson"
+        )
+    inverse = 0.5 * (result.hess_inv + result.hess_inv.T)
+    return result.x, inverse
+
+
+@compiled
+def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
+    """Log normaliser, probability of every set, and marginals."""
+    n = len(sets)
+    probabilities, marginals = np.empty(n), np.zeros(len(theta))
+    for i in range(n):
+        total = 0.0
+        for arm in sets[i]:
+            total += theta[arm]
+        probabilities[i] = total
+    top = probabilities.max()
+    probabilities = np.exp(probabilities - top)
+    z = probabilities.sum()
+    probabilities /= z
+    for i in range(n):
+        for arm in sets[i]:
+            marginals[arm] += probabilities[i]
+    return top + np.log(z), probabilities, marginals
+
+
+@compiled
+def _draws(table: Alias, n: int, rng: np.random.Generator) -> Ints:
+    drawn = np.empty(n, np.int64)
+    for i in range(n):
+        drawn[i] = draw_alias(table, rng)
+    return drawn

@@ -1,0 +1,145 @@
+"""Exact draws of coins with a given number of heads, split down a binary tree of coins."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.typing import Floats, Ints, compiled
+
+LEAF = 32  # coins in a leaf
+TRIM = 1e-30  # chances below this fraction of a node's largest are dropped
+
+
+class HeadTree(NamedTuple):
+    """Law of the number of heads below each node of a heap-ordered binary tree.
+
+    Node v has children 2v and 2v + 1; the leaves cut the coins into runs of 32. Node v shows
+    first[v] + i heads with chance chances[starts[v] + i], up to ends[v].
+    """
+
+    starts: Ints
+    ends: Ints
+    first: Ints
+    chances: Floats
+
+
+@compiled
+def build_tree(p: Floats, q: Floats) -> HeadTree:
+    """Build the laws from the leaves up, each the convolution of its children's."""
+    n_leaves = 1
+    while n_leaves * LEAF < len(p):
+        n_leaves *= 2
+    size = 2 * n_leaves
+    starts, ends = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    first = np.zeros(size, np.int64)
+    chances, used = np.empty(4 * len(p) + size), 0
+    for v in range(size - 1, 0, -1):
+        if v >= n_leaves:
+            law = _count_heads(p, q, (v - n_leaves) * LEAF)
+            low = 0
+        else:
+            left, right = 2 * v, 2 * v + 1
+            law = np.convolve(
+                chances[starts[left] : ends[left]], chances[starts[right] : ends[right]]
+            )
+            low = first[left] + first[right]
+        here = np.flatnonzero(law > TRIM * law.max())
+        law, first[v] = law[here[0] : here[-1] + 1], low + here[0]
+        while used + len(law) > len(chances):
+            chances = np.concatenate((chances, np.empty_like(chances)))
+        starts[v], ends[v] = used, used + len(law)
+        chances[used : used + len(law)] = law
+        used += len(law)
+    return HeadTree(starts, ends, first, chances[:used].copy())
+
+
+@compiled
+def _count_heads(p: Floats, q: Floats, begin: int) -> Floats:
+    """Law of the number of heads among the coins of one leaf."""
+    end = min(begin + LEAF, len(p))
+    law = np.zeros(max(0, end - begin) + 1)
+    law[0] = 1.0
+    for i in range(begin, end):
+        for j in range(i - begin + 1, 0, -1):
+            law[j] = q[i] * law[j] + p[i] * law[j - 1]
+        law[0] *= q[i]
+    return law
+
+
+@compiled
+def draw_heads(
+    tree: HeadTree, p: Floats, q: Floats, arms: Ints, rows: Ints, rng: np.random.Generator
+) -> None:
+    """Fill each row with the arms whose coins show head, given as many heads as the row is long."""
+    n, k = rows.shape
+    size = len(tree.starts)
+    n_leaves = size // 2
+    heads = np.zeros(size, np.int64)
+    table = np.empty((LEAF + 1, LEAF + 1))
+    for i in range(n):
+        heads[1], filled = k, 0
+        for v in range(1, size):
+            if v < n_leaves:
+                left = _heads_of_left(tree, v, heads[v], rng) if heads[v] else 0
+                heads[2 * v], heads[2 * v + 1] = left, heads[v] - left
+            elif heads[v]:
+                begin = (v - n_leaves) * LEAF
+                filled = _draw_leaf(p, q, begin, heads[v], arms, rows[i], filled, table, rng)
+
+
+@compiled
+def _heads_of_left(tree: HeadTree, v: int, heads: int, rng: np.random.Generator) -> int:
+    """Draw how many of a node's heads its left child shows."""
+    left, right = 2 * v, 2 * v + 1
+    # children are stored before their parent, right before left: a law ends where the next starts
+    left_end = tree.starts[left - 1]
+    right_end = tree.starts[left]
+    n_left = left_end - tree.starts[left]
+    n_right = right_end - tree.starts[right]
+    low = max(tree.first[left], heads - tree.first[right] - n_right + 1)
+    high = min(tree.first[left] + n_left - 1, heads - tree.first[right])
+    at_left = tree.starts[left] - tree.first[left]
+    at_right = tree.starts[right] - tree.first[right] + heads
+    total = 0.0
+    for j in range(low, high + 1):
+        total += tree.chances[at_left + j] * tree.chances[at_right - j]
+    level = rng.random() * total
+    for j in range(low, high + 1):
+        level -= tree.chances[at_left + j] * tree.chances[at_right - j]
+        if level < 0.0:
+            return j
+    return high
+
+
+@compiled
+def _draw_leaf(
+    p: Floats,
+    q: Floats,
+    begin: int,
+    heads: int,
+    arms: Ints,
+    row: Ints,
+    filled: int,
+    table: Floats,
+    rng: np.random.Generator,
+) -> int:
+    """Toss the coins of one leaf in turn, each given the heads still to come."""
+    end = min(begin + LEAF, len(p))
+    n = end - begin
+    table[n, 0] = 1.0  # table[i, j]: chance of j heads among coins i.. of the leaf
+    for j in range(1, heads + 1):
+        table[n, j] = 0.0
+    for i in range(n - 1, -1, -1):
+        a = begin + i
+        table[i, 0] = q[a] * table[i + 1, 0]
+        for j in range(1, heads + 1):
+            table[i, j] = q[a] * table[i + 1, j] + p[a] * table[i + 1, j - 1]
+    for i in range(n):
+        if heads == 0:
+            break
+        a = begin + i
+        if rng.random() * table[i, heads] < p[a] * table[i + 1, heads - 1]:
+            row[filled] = arms[a]
+            filled += 1
+            heads -= 1
+    return filled

@@ -1,0 +1,61 @@
+"""A design mixed with the uniform one."""
+
+import math
+
+import numpy as np
+
+from evenhand.checks import check_number
+from evenhand.designs.design import Design, merge
+from evenhand.designs.uniform import Uniform
+from evenhand.typing import Floats, Ints
+
+
+class Mixture(Design):
+    r"""With probability :math:`\eta` a uniform K-set, else one of the design.
+
+    :math:`P^{mix}(S) = (1-\eta) P(S) + \eta / \binom MK` and :math:`q = (1-\eta) \pi + \eta K/M`
+    (Alg. 1, lines 8 and 9). Every set keeps a probability of at least :math:`\eta / \binom MK`.
+
+    Parameters
+    ----------
+    design
+        Any design.
+    eta
+        Share of the uniform one, in [0, 1].
+
+    Examples
+    --------
+    >>> from evenhand.designs import Systematic
+    >>> Mixture(Systematic([1.0, 0.5, 0.5, 0.0]), eta=0.5).marginals
+    array([0.75, 0.5 , 0.5 , 0.25])
+    """
+
+    def __init__(self, design: Design, eta: float) -> None:
+        if not isinstance(design, Design):
+            raise TypeError(f"design must be a Design, got {type(design).__name__}")
+        self.design = design
+        self.eta = check_number("eta", eta, 0.0, 1.0)
+        self.m, self.k = design.m, design.k
+        self.uniform = Uniform(self.m, self.k)
+        self.marginals = (1.0 - self.eta) * design.marginals + self.eta * self.k / self.m
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        plain = rng.random(n) < self.eta
+        rows = np.empty((n, self.k), np.int64)
+        rows[plain] = self.uniform.sample(int(plain.sum()), rng)
+        rows[~plain] = self.design.sample(int(n - plain.sum()), rng)
+        return rows
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        with np.errstate(divide="ignore"):
+            log_eta, log_rest = np.log(self.eta), np.log1p(-self.eta)
+        plain = log_eta + self.uniform.log_prob(rows)
+        if log_rest == -math.inf:
+            return plain
+        return np.logaddexp(plain, log_rest + self.design.log_prob(rows))
+
+    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        n_plain = int(rng.binomial(n, self.eta))
+        parts = self.uniform.tally(n_plain, rng), self.design.tally(n - n_plain, rng)
+        sets, times = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return merge(sets, times)

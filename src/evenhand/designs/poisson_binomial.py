@@ -1,0 +1,172 @@
+r"""Independent coins conditioned on exactly k heads: normaliser and marginals.
+
+With log-odds :math:`\theta_a` shifted so that the expected number of heads is k, coin a shows head
+with probability :math:`p_a`; N is the number of heads. Wanted are :math:`P(N = k)` and
+:math:`\pi_a = P(a \mid N = k)`, and :math:`1 - \pi_a` by a sum of its own, for its digits. Two
+methods agree to rounding: a recursion over the coins, O(M min(k, M-k)), and a contour
+integral, O(M) whatever k.
+"""
+
+import math
+
+import numpy as np
+
+from evenhand.typing import Floats, compiled
+
+NEGLIGIBLE = 1e-18  # terms of the contour sum below this are dropped
+RECURSION_UP_TO = 24  # columns; about as many contour points count, at about the same cost each
+
+
+@compiled
+def sigmoid(x: Floats) -> tuple[Floats, Floats]:
+    """Return p = 1 / (1 + exp(-x)) and 1 - p, each to full relative accuracy."""
+    p, q = np.empty_like(x), np.empty_like(x)
+    for a in range(len(x)):
+        small = math.exp(-abs(x[a]))
+        large = 1.0 / (1.0 + small)
+        small *= large
+        p[a], q[a] = (large, small) if x[a] >= 0.0 else (small, large)
+    return p, q
+
+
+@compiled
+def centre(theta: Floats, k: int) -> float:
+    """Return the shift of all log-odds after which k heads are expected, for 0 < k < M."""
+    low, high = -theta.max() - 750.0, 750.0 - theta.min()  # exp(-750) is 0: all tails, all heads
+    shift = 0.0
+    for _ in range(200):
+        heads, slope = -float(k), 0.0
+        for a in range(len(theta)):
+            p = 1.0 / (1.0 + math.exp(-theta[a] - shift))
+            heads += p
+            slope += p * (1.0 - p)
+        if heads > 0.0:
+            high = min(high, shift)
+        else:
+            low = max(low, shift)
+        if abs(heads) <= 1e-13 * k or high - low <= 1e-14 * max(1.0, abs(shift)):
+            break
+        step = shift - heads / slope if slope > 0.0 else np.inf
+        shift = step if low < step < high else 0.5 * (low + high)
+    return shift
+
+
+@compiled
+def condition(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
+    """Return log P(N = k), the marginals given N = k, and 1 minus them; by the cheaper method."""
+    if min(k, len(p) - k) <= RECURSION_UP_TO:
+        return by_recursion(p, q, k)
+    return by_contour(p, q, k)
+
+
+@compiled
+def n_points(m: int, variance: float) -> int:
+    """Odd number of contour points that keeps what aliases below rounding.
+
+    n points add the chances of k +- n, k +- 2n, ... heads to that of k; m + 1 of them are exact.
+    An odd number stays clear of angle pi, where a fair coin's factor vanishes.
+    """
+    n = min(m + 1, math.ceil(16.0 * math.sqrt(variance)) + 16)
+    return n | 1
+
+
+@compiled
+def by_recursion(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
+    """Forward and backward recursion over the coins, over the head counts that can still be k."""
+    m = len(p)
+    low = np.empty(m + 1, np.int64)  # before coin i between low[i] and min(i, k) heads are shown
+    for i in range(m + 1):
+        low[i] = max(0, k - m + i)
+    forward = np.zeros((m + 1, min(k, m - k) + 2))  # forward[i, j - low[i]]
+    forward[0, 0] = 1.0
+    for i in range(m):
+        for j in range(low[i], min(i, k) + 1):
+            here = forward[i, j - low[i]]
+            if j >= low[i + 1]:
+                forward[i + 1, j - low[i + 1]] += q[i] * here
+            if j < k:
+                forward[i + 1, j + 1 - low[i + 1]] += p[i] * here
+    total = forward[m, 0]
+    pi, rest = np.empty(m), np.empty(m)
+    backward = np.zeros(k + 2)  # backward[r + 1]: chance of r heads among the coins after a
+    backward[1] = 1.0
+    for a in range(m - 1, -1, -1):
+        head = tail = 0.0
+        for j in range(max(low[a], k - (m - a)), min(a, k) + 1):
+            head += forward[a, j - low[a]] * backward[k - j]
+            tail += forward[a, j - low[a]] * backward[k - j + 1]
+        pi[a], rest[a] = p[a] * head / total, q[a] * tail / total
+        for r in range(min(m - a, k), max(0, k - a) - 1, -1):
+            backward[r + 1] = q[a] * backward[r + 1] + p[a] * backward[r]
+    return math.log(total), pi, rest
+
+
+@compiled
+def by_contour(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
+    r"""Trapezoidal rule on the unit circle, exact up to aliasing.
+
+    :math:`P(N=k) = \frac1n \sum_j g_j` with :math:`g_j = e^{-ikx_j} \prod_a z_{aj}` and
+    :math:`z_{aj} = q_a + p_a e^{ix_j}`; taking coin a out divides by :math:`z_{aj}`. The modulus of
+    the product falls like a Gaussian, so few points count. Conjugate points come in pairs.
+    """
+    cosines, sines, g_re, g_im, n = contour(p, q, k)
+    m = len(p)
+    total = 1.0 + 2.0 * g_re.sum()
+    pi, rest = np.ones(m), np.ones(m)
+    block = 1024  # coins at a time, so that they stay in the nearest cache
+    for start in range(0, m, block):
+        stop = min(start + block, m)
+        for j in range(len(g_re)):
+            c, s = cosines[j], sines[j]
+            shifted_re = g_re[j] * c - g_im[j] * s
+            shifted_im = g_re[j] * s + g_im[j] * c
+            for a in range(start, stop):
+                z_re, z_im = q[a] + p[a] * c, p[a] * s
+                scale = 2.0 / (z_re * z_re + z_im * z_im)
+                rest[a] += scale * (g_re[j] * z_re + g_im[j] * z_im)
+                pi[a] += scale * (shifted_re * z_re + shifted_im * z_im)
+    for a in range(m):
+        pi[a], rest[a] = p[a] * pi[a] / total, q[a] * rest[a] / total
+    return math.log(total / n), pi, rest
+
+
+@compiled
+def contour(p: Floats, q: Floats, k: int) -> tuple[Floats, Floats, Floats, Floats, int]:
+    """Return cos, sin and g at the points of the upper half circle that count, and their number."""
+    variance = (p * q).sum()
+    n = n_points(len(p), variance)
+    kept = _points_that_count(p, q, n)
+    angles = 2.0 * math.pi / n * np.arange(1, kept + 1)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    g_re, g_im = np.ones(kept), np.zeros(kept)
+    for a in range(len(p)):
+        for j in range(kept):
+            z_re, z_im = q[a] + p[a] * cosines[j], p[a] * sines[j]
+            real = g_re[j] * z_re - g_im[j] * z_im
+            g_im[j] = g_re[j] * z_im + g_im[j] * z_re
+            g_re[j] = real
+    for j in range(kept):
+        turn = 2.0 * math.pi * ((k * (j + 1)) % n) / n
+        c, s = math.cos(turn), math.sin(turn)
+        g_re[j], g_im[j] = g_re[j] * c + g_im[j] * s, g_im[j] * c - g_re[j] * s
+    return cosines, sines, g_re, g_im, n
+
+
+@compiled
+def _points_that_count(p: Floats, q: Floats, n: int) -> int:
+    """Last point of the upper half circle at which the product's modulus is not negligible.
+
+    The modulus falls with the angle, so the point is found by bisection.
+    """
+    low, high = 0, n // 2
+    while low < high:
+        middle = (low + high + 1) // 2
+        sine = math.sin(math.pi * middle / n)
+        log_modulus = 0.0
+        for a in range(len(p)):
+            log_modulus += 0.5 * math.log1p(-4.0 * p[a] * q[a] * sine * sine)
+        if log_modulus < math.log(NEGLIGIBLE):
+            high = middle - 1
+        else:
+            low = middle
+    return low

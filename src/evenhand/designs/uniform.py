@@ -1,0 +1,53 @@
+"""Every K-set equally likely."""
+
+from math import comb
+
+import numpy as np
+from scipy.special import gammaln
+
+from evenhand.checks import check_budget
+from evenhand.designs.design import Design, tally_listed
+from evenhand.designs.enumerated import all_sets
+from evenhand.typing import Floats, Ints, compiled
+
+MAX_LISTED = 10**6  # up to so many sets a tally is one multinomial draw
+
+
+class Uniform(Design):
+    """The uniform law over all K-subsets of m arms.
+
+    Examples
+    --------
+    >>> Uniform(5, 2).log_prob([[0, 3]]).round(4)
+    array([-2.3026])
+    """
+
+    def __init__(self, m: int, k: int) -> None:
+        self.m, self.k = check_budget(m, k)
+        self.marginals = np.full(self.m, self.k / self.m)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        return draw_uniform(self.m, self.k, n, rng)
+
+    def _log_prob(self, rows: Ints) -> Floats:
+        m, k = self.m, self.k
+        return np.full(len(rows), gammaln(k + 1) + gammaln(m - k + 1) - gammaln(m + 1))
+
+    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        n_sets = comb(self.m, self.k)
+        if n_sets > MAX_LISTED:
+            return super()._tally(n, rng)
+        return tally_listed(all_sets(self.m, self.k), np.full(n_sets, 1.0 / n_sets), n, rng)
+
+
+@compiled
+def draw_uniform(m: int, k: int, n: int, rng: np.random.Generator) -> Ints:
+    """Draw n ordered k-subsets of range(m): the first k steps of a shuffle, undone after each."""
+    rows = np.empty((n, k), np.int64)
+    arms, swaps = np.arange(m), np.empty(k, np.int64)
+    for i in range(n):
+        for r in range(k):
+            swaps[r] = rng.integers(r, m)
+            arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
+            rows[i, r] = arms[r]
+    return rows

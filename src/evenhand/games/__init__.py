@@ -1,0 +1,27 @@
+"""What is true: set functions and their noise."""
+
+from evenhand.games.carrier import Carrier, additive
+from evenhand.games.cascade import IndependentCascade
+from evenhand.games.facebook import facebook_graph, facebook_stand_in
+from evenhand.games.game import Game
+from evenhand.games.graphs import Graph
+from evenhand.games.hard_pair import hard_pair
+from evenhand.games.noise import Bernoulli, TruncatedGaussian
+from evenhand.games.noisy_or import NoisyOr, synthetic
+from evenhand.games.set_function import SetFunction
+
+__all__ = [
+    "Bernoulli",
+    "Carrier",
+    "Game",
+    "Graph",
+    "IndependentCascade",
+    "NoisyOr",
+    "SetFunction",
+    "TruncatedGaussian",
+    "additive",
+    "facebook_graph",
+    "facebook_stand_in",
+    "hard_pair",
+    "synthetic",
+]

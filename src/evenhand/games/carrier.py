@@ -1,0 +1,92 @@
+"""Games written as sums of carrier games; additive games among them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import check_budget, check_integer, check_sets, check_vector
+from evenhand.games.game import NoisyMean
+from evenhand.games.noise import Noise
+from evenhand.typing import Bools, Floats
+
+
+class Carrier(NoisyMean):
+    r"""A sum of carrier games :math:`V(S) = \sum_D \alpha_D \mathbf{1}\{D \subseteq S\}`.
+
+    Every game is one (the paper's Claim 1; :func:`evenhand.merit.carrier_form` finds it), and its
+    K-Shapley value is one sum (Claim 2).
+
+    Parameters
+    ----------
+    coalitions
+        The sets D, non-empty, each a sequence of arms.
+    coefficients
+        The weight :math:`\alpha_D` of each.
+    m
+        Number of arms.
+    noise
+        As for :class:`~evenhand.games.SetFunction`.
+
+    Examples
+    --------
+    >>> game = Carrier([[0], [1, 2]], [0.3, 0.6], m=3)
+    >>> game.value(np.array([[True, True, False], [False, True, True]]))
+    array([0.3, 0.6])
+    >>> game.kshapley(2)
+    array([0.3 , 0.15, 0.15])
+    """
+
+    def __init__(
+        self,
+        coalitions: Sequence[Sequence[int]],
+        coefficients: ArrayLike,
+        m: int,
+        *,
+        noise: Noise | None = None,
+    ) -> None:
+        super().__init__(check_integer("m", m, 1), noise)
+        self.coefficients = check_vector("coefficients", coefficients, -np.inf, np.inf)
+        if len(self.coefficients) != len(coalitions):
+            raise ValueError(
+                "coalitions and coefficients must have the same length, "
+                f"got {len(coalitions)} and {len(self.coefficients)}"
+            )
+        self.members = np.zeros((len(coalitions), self.m), np.bool_)
+        for row, coalition in zip(self.members, coalitions, strict=True):
+            arms = [check_integer("arm", arm, 0) for arm in coalition]
+            if not arms or max(arms) >= self.m or len(set(arms)) != len(arms):
+                raise ValueError(
+                    f"coalitions must be non-empty sets of arms in 0..{self.m - 1}, got {arms}"
+                )
+            row[arms] = True
+
+    def value(self, sets: Bools) -> Floats:
+        """Mean V(S) of each row of a boolean (n, m) matrix."""
+        missing = (~check_sets(sets, self.m)).astype(np.float32) @ self.members.T
+        return (missing == 0.0) @ self.coefficients
+
+    def kshapley(self, k: int) -> Floats:
+        r"""K-Shapley values: a member of D gets :math:`\alpha_D` times its share (Claim 2).
+
+        The share is :math:`\binom{M-d}{K-d} / (d \binom{M-1}{K-1})` for d = |D| <= K, else 0.
+        """
+        m, k = check_budget(self.m, k)
+        sizes = np.arange(1, m)
+        share = np.ones(m + 1)  # share[d]; C(M-d, K-d) / C(M-1, K-1) as a product of d-1 factors
+        share[2:] = np.cumprod(np.maximum(k - sizes, 0) / (m - sizes))
+        share[1:] /= np.arange(1, m + 1)
+        d = self.members.sum(axis=1)
+        return (self.coefficients * share[d]) @ self.members
+
+
+def additive(values: ArrayLike, *, noise: Noise | None = None) -> Carrier:
+    """Make the game whose value is the sum of its members' values; those are its merits too.
+
+    Examples
+    --------
+    >>> additive([0.1, 0.2, 0.4]).kshapley(2)
+    array([0.1, 0.2, 0.4])
+    """
+    worth = check_vector("values", values, -np.inf, np.inf)
+    return Carrier([[a] for a in range(len(worth))], worth, len(worth), noise=noise)

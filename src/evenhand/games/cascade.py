@@ -1,0 +1,172 @@
+"""Influence in a network: the independent cascade model."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from evenhand.checks import check_orders, check_rng, check_sets
+from evenhand.games.graphs import Arcs, read_graph
+from evenhand.typing import Bools, Floats, Ints, compiled
+
+MAX_UNCERTAIN = 20  # edges with 0 < p < 1 for which all live-edge graphs are listed
+
+
+class IndependentCascade:
+    r"""Independent cascade: the fraction of the m nodes that the seeds activate.
+
+    A newly active node u activates each inactive v with an arc u -> v once, with that arc's
+    probability. Seeds count as active. Every query is a fresh cascade.
+
+    Parameters
+    ----------
+    edges
+        Directed edges as an (n, 2) integer array; or a square scipy sparse matrix, entry (u, v)
+        being the arc u -> v; or a networkx graph, whose nodes are the arms in its own order and
+        whose edges go both ways if it is undirected.
+    m
+        Number of nodes; needed with an edge array, where isolated nodes cannot be seen.
+    p
+        Activation probability: one number, one per edge in the order given, or for a networkx
+        graph the name of an edge attribute. A sparse matrix may carry it as its values.
+
+    Examples
+    --------
+    >>> chain = IndependentCascade([[0, 1], [1, 2]], m=3, p=0.5)
+    >>> chain.value(np.array([[True, False, False]]))
+    array([0.58333333])
+    """
+
+    def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:
+        self.edges, self.m, self.p = read_graph(edges, m, p)
+        self.arcs = Arcs.sort(self.edges, self.p, self.m)
+
+    @cached_property
+    def reversed_arcs(self) -> Arcs:
+        """The arcs turned round, for reverse-reachable sets."""
+        return Arcs.sort(self.edges[:, ::-1], self.p, self.m)
+
+    def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Rewards (n, s) of the prefixes asked, a fresh cascade each."""
+        orders, sizes = check_orders(orders, sizes, self.m)
+        return _pull(self.arcs, orders, sizes, check_rng(rng))
+
+    def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Rewards (n, s) of the prefixes asked, all of a row in one live-edge graph."""
+        orders, sizes = check_orders(orders, sizes, self.m)
+        return _pull_coupled(self.arcs, orders, sizes, check_rng(rng))
+
+    def value(self, sets: Bools) -> Floats:
+        """Exact mean spread, by listing all live-edge graphs of at most 20 uncertain edges."""
+        sets = check_sets(sets, self.m)
+        uncertain = int(np.count_nonzero((self.p > 0) & (self.p < 1)))
+        if uncertain > MAX_UNCERTAIN:
+            raise ValueError(
+                f"the exact spread needs at most {MAX_UNCERTAIN} edges with 0 < p < 1, "
+                f"got {uncertain}; estimate merits with evenhand.merit.reverse_reachable or "
+                "evenhand.merit.monte_carlo"
+            )
+        return _live_edge_mean(self.arcs, sets, uncertain)
+
+
+@compiled
+def _pull(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+    n, s = sizes.shape
+    m = len(arcs.starts) - 1
+    rewards = np.empty((n, s))
+    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    for i in range(n):
+        for j in range(s):
+            active = 0
+            for r in range(sizes[i, j]):
+                active = spread(arcs, orders[i, r], active, i * s + j, seen, queue, rng)
+            rewards[i, j] = active / m
+    return rewards
+
+
+@compiled
+def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+    n, s = sizes.shape
+    m = len(arcs.starts) - 1
+    rewards = np.zeros((n, s))
+    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    for i in range(n):
+        active = 0
+        for r in range(sizes[i].max()):
+            active = spread(arcs, orders[i, r], active, i, seen, queue, rng)
+            for j in range(s):
+                if sizes[i, j] == r + 1:
+                    rewards[i, j] = active / m
+    return rewards
+
+
+@compiled
+def spread(
+    arcs: Arcs, seed: int, active: int, mark: int, seen: Ints, queue: Ints, rng: np.random.Generator
+) -> int:
+    """Add one seed to a cascade and return how many nodes are active then.
+
+    ``queue[:active]`` are the active nodes, marked ``seen[v] == mark``. Instead of tossing a coin
+    an arc, the number of failures before the next success is drawn: floor(E / rate) with E
+    exponential is exactly geometric. The stream of failures runs on from node to node. Where
+    probabilities differ, a success at the largest one is kept with probability p / largest.
+    """
+    if seen[seed] == mark:
+        return active
+    seen[seed], queue[active] = mark, seed
+    head, active = active, active + 1
+    skip = np.floor(rng.standard_exponential() / arcs.rate)
+    while head < active:
+        node = queue[head]
+        head += 1
+        degree = arcs.starts[node + 1] - arcs.starts[node]
+        while skip < degree:
+            arc = arcs.starts[node] + int(skip)
+            target, chance = arcs.targets[arc], arcs.chances[arc]
+            if seen[target] != mark and (chance == arcs.top or rng.random() * arcs.top < chance):
+                seen[target], queue[active] = mark, target
+                active += 1
+            skip += 1.0 + np.floor(rng.standard_exponential() / arcs.rate)
+        skip -= degree
+    return active
+
+
+@compiled
+def _live_edge_mean(arcs: Arcs, sets: Bools, uncertain: int) -> Floats:
+    """Mean spread over all live-edge graphs, each weighted with its probability."""
+    m = len(arcs.starts) - 1
+    total = np.zeros(len(sets))
+    live, queue = np.empty(len(arcs.targets), np.bool_), np.empty(m, np.int64)
+    for world in range(2**uncertain):
+        weight, bit = 1.0, 0
+        for arc, chance in enumerate(arcs.chances):
+            live[arc] = chance >= 1.0
+            if 0.0 < chance < 1.0:
+                live[arc] = (world >> bit) & 1
+                weight *= chance if live[arc] else 1.0 - chance
+                bit += 1
+        for i in range(len(sets)):
+            total[i] += weight * _reached(arcs, live, sets[i], queue)
+    return total / m
+
+
+@compiled
+def _reached(arcs: Arcs, live: Bools, seeds: Bools, queue: Ints) -> int:
+    """Number of nodes reached from the seeds over live arcs."""
+    seen = seeds.copy()
+    active = 0
+    for node in range(len(seeds)):
+        if seeds[node]:
+            queue[active] = node
+            active += 1
+    head = 0
+    while head < active:
+        node = queue[head]
+        head += 1
+        for arc in range(arcs.starts[node], arcs.starts[node + 1]):
+            target = arcs.targets[arc]
+            if live[arc] and not seen[target]:
+                seen[target] = True
+                queue[active] = target
+                active += 1
+    return active

@@ -1,0 +1,122 @@
+"""The Facebook graph of the paper's influence dataset, and a stand-in where it cannot be had."""
+
+import gzip
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from evenhand.games.graphs import Graph
+from evenhand.typing import Ints
+
+SOURCE = "https://snap.stanford.edu/data/facebook_combined.txt.gz"
+NAMES = ("facebook_combined.txt", "facebook_combined.txt.gz")
+TEXT_SHA256 = "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296"
+SUBGRAPH_SHA256 = "fc28164cc3087e8e352a6b0a7642175dd51a47b7417e76406d335490f3f85b82"
+N_NODES, N_EDGES = 534, 8158
+DEGREE_QUARTILES = (0, 11, 21, 45, 121)  # of the real subgraph; the stand-in follows them
+
+
+def facebook_graph() -> Graph:
+    """Load the 534-node, 8158-edge subgraph of SNAP's ego-Facebook network.
+
+    The community around ego 1684 without that ego, cut from ``facebook_combined.txt`` by the list
+    of its node ids kept in this package. An edge is one arc from the smaller to the larger
+    id, as the file lists it; ``.both_ways()`` adds the reverse ones. Five nodes have no edge.
+
+    Notes
+    -----
+    The file is looked for in the directory named by ``EVENHAND_DATA``, then in the user's cache,
+    and downloaded there if it is in neither. Whatever is found is checked against its checksum.
+
+    References
+    ----------
+    J. McAuley and J. Leskovec, "Learning to discover social circles in ego networks", NIPS 2012.
+    """
+    ids = np.array(files("evenhand.games").joinpath("facebook534.txt").read_text().split(), int)
+    full = np.array(_combined_text().split(), dtype=np.int64).reshape(-1, 2)
+    kept = full[np.isin(full, ids).all(axis=1)]
+    edges = np.searchsorted(ids, kept)
+    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    lines = "".join(f"{u} {v}\n" for u, v in edges)
+    if (len(ids), len(edges)) != (N_NODES, N_EDGES) or _sha256(lines) != SUBGRAPH_SHA256:
+        raise ValueError(
+            f"the Facebook subgraph must have {N_NODES} nodes and {N_EDGES} edges with the known "
+            f"checksum, got {len(ids)} and {len(edges)}; is the package's id list intact?"
+        )
+    return Graph(edges, N_NODES, "Facebook (SNAP), 534 nodes")
+
+
+def facebook_stand_in(seed: int = 0) -> Graph:
+    """Generate a random graph of the Facebook subgraph's size and similar degrees.
+
+    For running everything without the data file. It is not the real graph and says so in its
+    name: nodes get weights with the real degree quartiles in random order, and 8158 distinct
+    pairs are drawn, a pair's chance growing with the product of its weights.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.interp(rng.random(N_NODES), np.linspace(0, 1, 5), DEGREE_QUARTILES)
+    u, v = np.triu_indices(N_NODES, 1)
+    # the largest keys log w + Gumbel are a weighted draw without replacement
+    keys = np.log(weights[u]) + np.log(weights[v]) + rng.gumbel(size=len(u))
+    chosen = np.sort(np.argpartition(keys, -N_EDGES)[-N_EDGES:])
+    edges: Ints = np.stack([u[chosen], v[chosen]], axis=1).astype(np.int64)
+    return Graph(edges, N_NODES, f"stand-in for the Facebook graph (generated, seed {seed})")
+
+
+def _combined_text() -> str:
+    """Text of SNAP's edge list from the data directory, the cache or the network."""
+    folders = [Path(d) for d in [os.environ.get("EVENHAND_DATA")] if d] + [_cache()]
+    for path in (folder / name for folder in folders for name in NAMES):
+        if path.is_file():
+            return _checked(path.read_bytes(), str(path))
+    try:
+        with urllib.request.urlopen(SOURCE, timeout=30) as answer:
+            raw = answer.read()
+    except (urllib.error.URLError, OSError) as error:
+        looked = ", ".join(str(folder) for folder in folders)
+        raise FileNotFoundError(
+            f"the Facebook graph was not found: looked for {' or '.join(NAMES)} in {looked}, and "
+            f"downloading {SOURCE} failed ({error}); put the file into a directory and name it in "
+            "EVENHAND_DATA, or use evenhand.games.facebook_stand_in()"
+        ) from None
+    text = _checked(raw, SOURCE)
+    _keep(raw, _cache() / NAMES[1])
+    return text
+
+
+def _cache() -> Path:
+    """Return the user's cache directory of this package."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "evenhand"
+
+
+def _keep(raw: bytes, path: Path) -> None:
+    """Write a file so that a reader never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(raw)
+    part.replace(path)
+
+
+def _checked(raw: bytes, source: str) -> str:
+    """Unpack if needed and compare with the known checksum of the text."""
+    try:
+        unpacked = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        text = unpacked.decode("ascii")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ValueError(f"{source} is not SNAP's edge list: {error}") from None
+    if _sha256(text) != TEXT_SHA256:
+        raise ValueError(
+            f"{source} must be SNAP's facebook_combined.txt with sha256 {TEXT_SHA256}, "
+            f"got {_sha256(text)}; remove it and get it again from {SOURCE}"
+        )
+    return text
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,76 @@
+"""What every game offers, and the game given by a mean and a noise."""
+
+from abc import ABC, abstractmethod
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from evenhand.checks import check_entries, check_orders, check_rng
+from evenhand.games.noise import Noise
+from evenhand.typing import Bools, Floats, Ints, compiled
+
+BLOCK_CELLS = 2**24  # cells of the boolean matrix handed to a set function at once
+
+
+class Game(Protocol):
+    """A set function on m arms that can be observed with noise.
+
+    A game may also have ``kshapley(k)``, its merits in closed form, and ``pull_coupled``,
+    observations of all prefixes of a row under common randomness.
+    """
+
+    @property
+    def m(self) -> int:
+        """Number of arms."""
+
+    def value(self, sets: Bools) -> Floats:
+        """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
+
+    def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
+
+
+@runtime_checkable
+class HasClosedForm(Protocol):
+    """A game that knows its K-Shapley values."""
+
+    def kshapley(self, k: int) -> Floats:
+        """K-Shapley values (m,) in closed form."""
+
+
+class NoisyMean(ABC):
+    """A game observed as its mean plus independent noise."""
+
+    def __init__(self, m: int, noise: Noise | None) -> None:
+        self.m = m
+        self.noise = noise
+
+    @abstractmethod
+    def value(self, sets: Bools) -> Floats:
+        """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
+
+    def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
+        orders, sizes = check_orders(orders, sizes, self.m)
+        check_rng(rng)
+        rewards = np.empty(sizes.shape)
+        rows = max(1, BLOCK_CELLS // (self.m * max(1, sizes.shape[1])))
+        for start in range(0, len(orders), rows):
+            part = slice(start, start + rows)
+            means = self.value(prefix_sets(orders[part], sizes[part], self.m))
+            check_entries("rewards", means, 0.0, 1.0, "rescale the game to [0, 1]")
+            drawn = means if self.noise is None else self.noise.observe(means, rng)
+            rewards[part] = drawn.reshape(sizes[part].shape)
+        return rewards
+
+
+@compiled
+def prefix_sets(orders: Ints, sizes: Ints, m: int) -> Bools:
+    """Boolean matrix (n * s, m) of the asked prefixes, row after row."""
+    n, s = sizes.shape
+    sets = np.zeros((n * s, m), np.bool_)
+    for i in range(n):
+        for j in range(s):
+            for r in range(sizes[i, j]):
+                sets[i * s + j, orders[i, r]] = True
+    return sets

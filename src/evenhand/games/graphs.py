@@ -1,0 +1,109 @@
+"""Graphs as they come: an edge array, a scipy sparse matrix or a networkx graph."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from evenhand.checks import as_integers, check_entries, check_integer
+from evenhand.typing import Floats, Ints
+
+
+class Graph(NamedTuple):
+    """Directed edges (n, 2) among the nodes 0..m-1, with the name of their source."""
+
+    edges: Ints
+    m: int
+    name: str
+
+    def both_ways(self) -> "Graph":
+        """Return the graph with the reverse of every edge added."""
+        edges = np.concatenate([self.edges, self.edges[:, ::-1]])
+        return Graph(edges, self.m, f"{self.name}, both ways")
+
+
+class Arcs(NamedTuple):
+    """Outgoing arcs sorted by source: node v has targets[starts[v]:starts[v + 1]]."""
+
+    starts: Ints
+    targets: Ints
+    chances: Floats
+    top: float  # the largest chance
+    rate: float  # -log(1 - top): successes at the largest chance come at this rate
+
+    @classmethod
+    def sort(cls, edges: Ints, chances: Floats, m: int) -> "Arcs":
+        """Sort edges by their source."""
+        order = np.argsort(edges[:, 0], kind="stable")
+        starts = np.searchsorted(edges[order, 0], np.arange(m + 1))
+        top = float(chances.max(initial=0.0))
+        rate = np.inf if top == 1.0 else -np.log1p(-top)
+        return cls(starts, np.ascontiguousarray(edges[order, 1]), chances[order], top, float(rate))
+
+
+def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:
+    """Return edges (n, 2), the number of nodes and one probability an edge."""
+    if sparse.issparse(graph):
+        edges, nodes, p = _from_sparse(graph, p)
+    elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        edges, nodes, p = _from_networkx(graph, p)
+    else:
+        edges, nodes = as_integers("edges", graph), None
+        if edges.size == 0:
+            edges = edges.reshape(0, 2)
+    if nodes is None:
+        if m is None:
+            raise TypeError("m, the number of nodes, must be given with an edge array")
+        nodes = check_integer("m", m, 1)
+    elif m is not None and m != nodes:
+        raise ValueError(f"m must equal the graph's number of nodes {nodes}, got m={m}")
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise ValueError(f"edges must have shape (n, 2), got {edges.shape}")
+    outside = (edges < 0) | (edges >= nodes)
+    if outside.any():
+        row = int(np.argmax(outside.any(axis=1)))
+        raise ValueError(
+            f"edges must join nodes in 0..{nodes - 1}, got edges[{row}]={edges[row].tolist()}"
+        )
+    return edges, nodes, _chances(p, len(edges))
+
+
+def _chances(p: Any, n_edges: int) -> Floats:
+    """One activation probability an edge, from one number or one per edge."""
+    if p is None:
+        raise TypeError("p, the activation probability, must be given: a number or one per edge")
+    try:
+        chances = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"p must be a number or one per edge, got {p!r}") from None
+    if chances.ndim > 0 and chances.shape != (n_edges,):
+        raise ValueError(f"p must be a number or have shape ({n_edges},), got {chances.shape}")
+    check_entries("p", np.atleast_1d(chances), 0.0, 1.0)
+    return np.ascontiguousarray(np.broadcast_to(chances, n_edges))
+
+
+def _from_sparse(matrix: Any, p: Any) -> tuple[Ints, int, Any]:
+    """Entry (u, v) is the arc u -> v; its value is the probability unless p is given."""
+    arcs = matrix.tocoo()
+    rows, columns = arcs.shape
+    if rows != columns:
+        raise ValueError(f"edges must be a square matrix, got shape {arcs.shape}")
+    edges = np.stack([arcs.row, arcs.col], axis=1).astype(np.int64)
+    return edges, rows, arcs.data if p is None else p
+
+
+def _from_networkx(graph: Any, p: Any) -> tuple[Ints, int, Any]:
+    """Arms are the nodes in the graph's own order; an undirected edge goes both ways.
+
+    p may name an edge attribute.
+    """
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    directed = graph if graph.is_directed() else graph.to_directed()
+    pairs = [(index[u], index[v]) for u, v in directed.edges()]
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    if isinstance(p, str):
+        chances = [chance for _, _, chance in directed.edges(data=p)]
+        if None in chances:
+            raise ValueError(f"p must name an attribute of every edge, got p={p!r}")
+        p = chances
+    return edges, len(index), p

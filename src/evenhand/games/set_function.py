@@ -1,0 +1,97 @@
+"""Any function of a set as a game."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import check_integer, check_sets
+from evenhand.games.game import NoisyMean
+from evenhand.games.noise import Noise
+from evenhand.typing import Bools, Floats
+
+
+class SetFunction(NoisyMean):
+    """A user's function of a set as a game.
+
+    The function is never asked for the empty set, whose value is 0. Merits are defined for any
+    real function; rewards must lie in [0, 1].
+
+    Parameters
+    ----------
+    f
+        Takes a boolean (n, m) matrix, one set a row, and returns n values. For a function of
+        one set at a time see :meth:`per_set`.
+    m
+        Number of arms.
+    noise
+        :class:`~evenhand.games.Bernoulli`, :class:`~evenhand.games.TruncatedGaussian`, anything
+        with their ``observe``, or None for exact observations.
+
+    Examples
+    --------
+    >>> best = SetFunction(lambda sets: (sets * [0.2, 0.5, 0.9]).max(axis=1), m=3)
+    >>> best.value(np.array([[True, True, False], [False, False, False]]))
+    array([0.5, 0. ])
+    """
+
+    def __init__(
+        self, f: Callable[[Bools], ArrayLike], m: int, *, noise: Noise | None = None
+    ) -> None:
+        if not callable(f):
+            raise TypeError(f"f must be a function of a boolean (n, m) matrix, got {f!r}")
+        if noise is not None and not callable(getattr(noise, "observe", None)):
+            raise TypeError(
+                f"noise must be None or have observe(means, rng), got {noise!r}; "
+                "pass evenhand.games.Bernoulli() or evenhand.games.TruncatedGaussian()"
+            )
+        super().__init__(check_integer("m", m, 1), noise)
+        self.f = f
+
+    @classmethod
+    def per_set(
+        cls, f: Callable[[frozenset[Any]], float], m: int, *, noise: Noise | None = None
+    ) -> "SetFunction":
+        """Make a game of a plain function of one set, given as a frozenset of arms.
+
+        Examples
+        --------
+        >>> game = SetFunction.per_set(lambda arms: len(arms) / 4, m=4)
+        >>> game.value(np.array([[True, False, True, False]]))
+        array([0.5])
+        """
+        if not callable(f):
+            raise TypeError(f"f must be a function of a frozenset of arms, got {f!r}")
+
+        def of_matrix(sets: Bools) -> Floats:
+            return np.array([f(frozenset(np.flatnonzero(row).tolist())) for row in sets])
+
+        return cls(of_matrix, m, noise=noise)
+
+    def value(self, sets: Bools) -> Floats:
+        """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
+        sets = check_sets(sets, self.m)
+        values = np.zeros(len(sets))
+        asked = sets.any(axis=1)
+        if asked.any():
+            values[asked] = self._ask(sets[asked])
+        return values
+
+    def _ask(self, sets: Bools) -> Floats:
+        """Call the user's function and check what it returns."""
+        answer = self.f(sets)
+        try:
+            values = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"f must return numbers, got {answer!r}") from None
+        if values.shape != (len(sets),):
+            raise ValueError(
+                f"f must return one value a set, shape ({len(sets)},), got {values.shape}; "
+                "for a function of a single set use SetFunction.per_set"
+            )
+        if not np.isfinite(values).all():
+            worst = int(np.argmin(np.isfinite(values)))
+            arms = np.flatnonzero(sets[worst]).tolist()
+            raise ValueError(f"f must return finite values, got {values[worst]} for the set {arms}")
+        return values

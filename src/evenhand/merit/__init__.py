@@ -1,0 +1,17 @@
+"""From a set function to its K-Shapley values: exact, in closed form, estimated."""
+
+from evenhand.merit.carrier_form import carrier_form
+from evenhand.merit.estimate import Estimate
+from evenhand.merit.exact import exact, kshapley
+from evenhand.merit.monte_carlo import monte_carlo, stratified
+from evenhand.merit.reverse_reachable import reverse_reachable
+
+__all__ = [
+    "Estimate",
+    "carrier_form",
+    "exact",
+    "kshapley",
+    "monte_carlo",
+    "reverse_reachable",
+    "stratified",
+]

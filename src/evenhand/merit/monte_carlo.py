@@ -1,0 +1,211 @@
+"""K-Shapley values from queries: arm by arm as in the paper, and with every set serving all."""
+
+import numpy as np
+
+from evenhand.checks import check_budget, check_integer, check_rng
+from evenhand.games.game import Game
+from evenhand.merit.estimate import Estimate
+from evenhand.typing import Floats, Ints, compiled
+
+BLOCK_CELLS = 2**22  # cells of the orders drawn at once
+
+
+def monte_carlo(game: Game, k: int, budget: int, rng: np.random.Generator) -> Estimate:
+    r"""Estimate merits as the paper's reference does: marginal gains sampled arm by arm.
+
+    For each arm, draw a uniformly random K-set that contains it and a random order; one sample is
+    :math:`\hat V(B \cup a) - \hat V(B)` with B the arms before a. A game with ``pull_coupled``
+    (a cascade) answers both from one live-edge graph.
+
+    Parameters
+    ----------
+    game, k
+        The game and the budget of a set.
+    budget
+        Queries that may be spent, at least 4 m: two samples of two queries an arm. It is never
+        exceeded; a query of the empty set counts.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Estimate
+        Values, standard errors and the queries spent.
+    """
+    m, k = check_budget(game.m, k)
+    budget = check_integer("budget", budget, 4 * m)
+    check_rng(rng)
+    pull = getattr(game, "pull_coupled", game.pull)
+    n = budget // (2 * m)
+    total, square = np.zeros(m), np.zeros(m)
+    rows = max(1, BLOCK_CELLS // k)
+    for arm in range(m):
+        for start in range(0, n, rows):
+            orders, sizes = _predecessors(arm, m, k, min(rows, n - start), rng)
+            rewards = pull(orders, sizes, rng)
+            gains = rewards[:, 1] - rewards[:, 0]
+            total[arm] += gains.sum()
+            square[arm] += (gains * gains).sum()
+    return Estimate(total / n, _stderr(total, square, n), 2 * m * n)
+
+
+def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Estimate:
+    r"""Estimate merits from sets in which every query serves all arms.
+
+    .. math:: \phi_a = \frac1K \sum_{s=1}^{K} \left[ E(V(S) \mid |S| = s, a \in S)
+              - \mathbf{1}\{s < K\} E(V(S) \mid |S| = s, a \notin S) \right]
+
+    For each size, a random order of the arms is cut into blocks of that size (into their
+    complements for s > m/2), the last one filled up at random. Each block is a uniformly random
+    set, and every arm is inside at least one and outside at least one: one order is one unbiased
+    sample of all arms' differences. Sizes share the budget so that orders made of many blocks
+    are drawn less often.
+
+    Parameters
+    ----------
+    game, k
+        The game and the budget of a set.
+    budget
+        Queries that may be spent; two orders of every size must fit. Never exceeded.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    Estimate
+        Values, standard errors and the queries spent.
+    """
+    m, k = check_budget(game.m, k)
+    blocks = np.array([_blocks(m, s) for s in range(1, k + 1)])
+    budget = check_integer("budget", budget, int(2 * blocks.sum()))
+    check_rng(rng)
+    values, variance = np.zeros(m), np.zeros(m)
+    n_orders = _allocate(blocks, budget)
+    for s in range(1, k + 1):
+        mean, error = _one_size(game, s, int(n_orders[s - 1]), s < k, rng)
+        values += mean / k
+        variance += (error / k) ** 2
+    return Estimate(values, np.sqrt(variance), int(n_orders @ blocks))
+
+
+def _one_size(
+    game: Game, size: int, n_orders: int, difference: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Mean of V with each arm (minus without it) at one size, and its standard error."""
+    m = game.m
+    cut = _blocks(m, size)
+    total, square = np.zeros(m), np.zeros(m)
+    step = max(1, BLOCK_CELLS // (cut * size))
+    for start in range(0, n_orders, step):
+        orders = _cut_orders(m, size, min(step, n_orders - start), rng)
+        rewards = game.pull(orders, np.full((len(orders), 1), size), rng)
+        _add_contrasts(orders, rewards[:, 0], cut, difference, total, square)
+    return total / n_orders, _stderr(total, square, n_orders)
+
+
+def _blocks(m: int, size: int) -> int:
+    """Blocks an order is cut into: enough for each arm to be inside one and outside one."""
+    width = min(size, m - size)
+    return 1 if width == 0 else -(-m // width)
+
+
+def _allocate(blocks: Ints, budget: int) -> Ints:
+    """Orders of each size: at least two, else in proportion to 1 / sqrt(cost of an order)."""
+    spare = budget - 2 * blocks.sum()
+    wish = spare / np.sqrt(blocks) / np.sqrt(blocks).sum()
+    return 2 + np.floor(wish).astype(np.int64)
+
+
+def _stderr(total: Floats, square: Floats, n: int) -> Floats:
+    """Standard error of the mean of n samples with this total and sum of squares."""
+    return np.sqrt(np.maximum(square - total * total / n, 0.0) / (n - 1) / n)
+
+
+@compiled
+def _predecessors(arm: int, m: int, k: int, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Rows of predecessors followed by the arm, with the two prefix lengths that end there."""
+    orders, sizes = np.zeros((n, k), np.int64), np.empty((n, 2), np.int64)
+    others = np.empty(m - 1, np.int64)
+    for i in range(m - 1):
+        others[i] = i if i < arm else i + 1
+    for row in range(n):
+        before = rng.integers(0, k)  # the arm's place in a random order of a K-set is uniform
+        for r in range(before):
+            j = rng.integers(r, m - 1)
+            others[r], others[j] = others[j], others[r]
+            orders[row, r] = others[r]
+        orders[row, before] = arm
+        sizes[row, 0], sizes[row, 1] = before, before + 1
+    return orders, sizes
+
+
+@compiled
+def _cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
+    """Cut n random orders into blocks of ``size`` arms, or complements of blocks of m - size."""
+    width = min(size, m - size)
+    if width == 0:
+        orders = np.empty((n, m), np.int64)
+        orders[:] = np.arange(m)
+        return orders
+    cut = (m + width - 1) // width
+    sets = np.empty((n * cut, size), np.int64)
+    arms = np.arange(m)
+    for i in range(n):
+        _shuffle(arms, m, rng)
+        for b in range(cut):
+            low, high = b * width, (b + 1) * width
+            if high > m:  # fill the last block with a random part of what came before
+                _bring_forward(arms, high - m, low, rng)
+                low, high = m - width, m
+            _write(arms, low, high, size == width, sets[i * cut + b])
+    return sets
+
+
+@compiled
+def _shuffle(arms: Ints, n: int, rng: np.random.Generator) -> None:
+    for i in range(n - 1):
+        j = rng.integers(i, n)
+        arms[i], arms[j] = arms[j], arms[i]
+
+
+@compiled
+def _bring_forward(arms: Ints, count: int, end: int, rng: np.random.Generator) -> None:
+    """Move a random choice of arms[:end] to its last ``count`` places."""
+    for i in range(count):
+        place = end - 1 - i
+        j = rng.integers(0, place + 1)
+        arms[place], arms[j] = arms[j], arms[place]
+
+
+@compiled
+def _write(arms: Ints, low: int, high: int, inside: bool, row: Ints) -> None:
+    """Write arms[low:high], or all the others, into a row."""
+    if inside:
+        row[:] = arms[low:high]
+    else:
+        row[:low] = arms[:low]
+        row[low:] = arms[high:]
+
+
+@compiled
+def _add_contrasts(
+    orders: Ints, rewards: Floats, cut: int, difference: bool, total: Floats, square: Floats
+) -> None:
+    """Add each order's contrast (mean inside minus mean outside) and its square."""
+    m = len(total)
+    inside, count = np.empty(m), np.empty(m)
+    for first in range(0, len(orders), cut):
+        inside[:] = 0.0
+        count[:] = 0.0
+        everything = 0.0
+        for b in range(first, first + cut):
+            everything += rewards[b]
+            for arm in orders[b]:
+                inside[arm] += rewards[b]
+                count[arm] += 1.0
+        for arm in range(m):
+            sample = inside[arm] / count[arm]
+            if difference:
+                sample -= (everything - inside[arm]) / (cut - count[arm])
+            total[arm] += sample
+            square[arm] += sample * sample

@@ -1,0 +1,171 @@
+r"""The paper's parameters and bounds as functions.
+
+The upper bounds hold with explicit constants and describe the growth in T; as numbers they are
+vacuous at the scale of the experiments. A query loses at most 2 K, so any learner's regret is
+at most 2 K T. At the paper's :math:`\epsilon = 10^{-4}` both bounds exceed that at every horizon up
+to 1e8 (for MURaS :math:`\epsilon` enters through the total merit, at least :math:`M \epsilon`).
+"""
+
+import math
+
+from evenhand.checks import check_budget, check_integer, check_number, check_positive
+
+
+def eta(m: int, k: int, horizon: int, gamma: float) -> float:
+    r"""Uniform mixing :math:`\eta = M^{2/3} / (\Gamma K^{1/3} T^{1/3})` of IW-KSVFair.
+
+    Rounding alone never lifts it above 1: at :math:`\Gamma` = :func:`smallest_gamma` it is 1.
+
+    Examples
+    --------
+    >>> round(eta(20, 5, 10**6, 0.8), 4)
+    0.0539
+    """
+    m, k = check_budget(m, k)
+    horizon = check_integer("horizon", horizon, 1)
+    share = smallest_gamma(m, k, horizon) / check_positive("gamma", gamma)
+    return 1.0 if 1.0 < share < 1.0 + 1e-12 else share
+
+
+def smallest_gamma(m: int, k: int, horizon: int) -> float:
+    r"""Smallest :math:`\Gamma` for which the mixing :math:`\eta` is at most 1."""
+    return math.cbrt(m * m / (k * horizon))
+
+
+def max_weight(m: int, k: int, eta: float) -> float:
+    r"""Bound :math:`W = M / (K \eta)` on the importance weights."""
+    m, k = check_budget(m, k)
+    eta = check_number("eta", eta, 0.0, 1.0)
+    return math.inf if eta == 0.0 else m / (k * eta)
+
+
+def samples(horizon: int, lam: float) -> int:
+    r"""Samples an arm :math:`R = \lfloor T^{2/3} / \Lambda \rfloor` of MURaS.
+
+    Examples
+    --------
+    >>> samples(10**6, 8)
+    1250
+    """
+    horizon = check_integer("horizon", horizon, 1)
+    ratio = math.cbrt(horizon) ** 2 / check_positive("lam", lam)
+    return math.floor(ratio * (1 + 1e-12))  # 10^6 to the power 2/3 is 10^4, not 9999.99...
+
+
+def smallest_lambda(m: int, horizon: int) -> float:
+    r"""Smallest :math:`\Lambda` for which the 2 M R exploration queries fit into T."""
+    return 2 * m / math.cbrt(horizon)
+
+
+def muras_bound(
+    m: int, k: int, horizon: int, n_samples: int, total_merit: float, delta: float
+) -> float:
+    r"""Finite-horizon bound on the regret of MURaS, with probability 1 - delta.
+
+    .. math:: 4 K M R + T \frac{4 K M}{\gamma} \sqrt{\frac2R \log\frac{2M}{\delta}}
+
+    Parameters
+    ----------
+    m, k, horizon
+        Arms, budget and queries.
+    n_samples
+        R, marginal gains sampled an arm.
+    total_merit
+        :math:`\gamma`, a lower bound on the sum of all merits.
+    delta
+        Failure probability, in (0, 1].
+    """
+    m, k = check_budget(m, k)
+    check_integer("n_samples", n_samples, 1)
+    check_positive("total_merit", total_merit)
+    error = math.sqrt(2 / n_samples * math.log(2 * m / _failure(delta)))
+    return 4 * k * m * n_samples + horizon * 4 * k * m / total_merit * error
+
+
+def iw_ksvfair_bound(
+    m: int,
+    k: int,
+    horizon: int,
+    eta: float,
+    floor: float,
+    *,
+    cap: float | None = None,
+    delta: float | None = None,
+) -> float:
+    r"""Finite-horizon bound on the expected regret of IW-KSVFair.
+
+    .. math:: (1-\delta) \Bigl[ \frac{4CK}{\epsilon} \sqrt{2WL} (M + 2\sqrt{MT})
+        + \frac{8CKWL}{3\epsilon} M (2 + \log n) + 2\eta K^2 n \Bigr] + 2KT\delta
+
+    with :math:`n = \lfloor T/K \rfloor` rounds, :math:`L = \log(2M(n+1)/\delta)` and
+    :math:`W = M/(K\eta)`; plus :math:`2K^2` if T is not a multiple of K. Without ``delta`` it is
+    the paper's simplification at :math:`\delta = 1/T`, in which :math:`1-\delta` is dropped.
+
+    Parameters
+    ----------
+    m, k, horizon
+        Arms, budget and queries.
+    eta
+        Uniform mixing, in (0, 1].
+    floor
+        :math:`\epsilon`, a lower bound on every merit.
+    cap
+        C, the largest :math:`\max(1, \|\tilde\pi_t\|_\infty)`; K if it is not known.
+    delta
+        Failure probability, in (0, 1].
+    """
+    weight = max_weight(m, k, check_positive("eta", eta))
+    horizon = check_integer("horizon", horizon, k)
+    check_positive("floor", floor)
+    c = k if cap is None else check_number("cap", cap, 1.0, k)
+    n = horizon // k
+    failure = 1 / horizon if delta is None else _failure(delta)
+    log = math.log(2 * m * (n + 1) / failure)
+    bound = (
+        4 * c * k / floor * math.sqrt(2 * weight * log) * (m + 2 * math.sqrt(m * n * k))
+        + 8 * c * k * weight * log / (3 * floor) * m * (2 + math.log(n))
+        + 2 * eta * k * k * n
+    )
+    tail = 2 * k * k if horizon % k else 0
+    return (1.0 if delta is None else 1 - failure) * bound + 2 * k * (n * k) * failure + tail
+
+
+def hard_gap(m: int, k: int, horizon: int) -> float:
+    r"""Gap :math:`\Delta = \alpha T^{-1/3}` at which the lower bound is largest.
+
+    :math:`\alpha` maximises the constant of :func:`lower_bound` subject to
+    :math:`\Delta \le \zeta / 2`; pass the gap to :func:`evenhand.games.hard_pair`.
+    """
+    return _alpha(m, k, horizon) / math.cbrt(horizon)
+
+
+def lower_bound(m: int, k: int, horizon: int) -> float:
+    r"""Regret that no learner can beat on both instances of the hard pair.
+
+    .. math:: \min\Bigl\{ \frac{3(K-1)}{32(M-1)\alpha^2},\; \frac{\alpha}{2\binom{M-1}{K-1}}
+              \Bigr\} T^{2/3}
+
+    Examples
+    --------
+    >>> round(lower_bound(4, 2, 10**6), 1)
+    953.9
+    """
+    alpha = _alpha(m, k, horizon)
+    c1 = 3 * (k - 1) / (32 * (m - 1) * alpha**2)
+    return min(c1, alpha / (2 * math.comb(m - 1, k - 1))) * math.cbrt(horizon) ** 2
+
+
+def _alpha(m: int, k: int, horizon: int) -> float:
+    """Where the falling and the rising term meet, or as far as Delta <= zeta / 2 allows."""
+    m, k = check_budget(m, k)
+    if not 1 < k < m:
+        raise ValueError(f"k must satisfy 1 < k < m for the lower bound, got k={k} with m={m}")
+    horizon = check_integer("horizon", horizon, 1)
+    meeting = math.cbrt(3 * (k - 1) * math.comb(m - 1, k - 1) / (16 * (m - 1)))
+    zeta = (k - 1) / (m - 1) / (4 * k)
+    return min(meeting, zeta / 2 * math.cbrt(horizon))
+
+
+def _failure(delta: float) -> float:
+    """Return a failure probability in (0, 1]."""
+    return min(check_positive("delta", delta), check_number("delta", delta, 0.0, 1.0))

@@ -1,0 +1,50 @@
+"""Every game and design with small parameters: one row each, and all contract tests run on it."""
+
+import numpy as np
+
+from evenhand import designs, games
+
+MARGINALS = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
+
+GAMES = {
+    "noisy_or": lambda: games.NoisyOr([0.1, 0.25, 0.4, 0.55, 0.7]),
+    "noisy_or_ends": lambda: games.NoisyOr([0.0, 0.02, 0.5, 0.99, 1.0]),
+    "cascade": lambda: games.IndependentCascade(
+        [[0, 1], [1, 2], [0, 3], [3, 2], [2, 4], [4, 0]], m=5, p=[0.3, 0.9, 0.5, 0.2, 1.0, 0.6]
+    ),
+    "set_function": lambda: games.SetFunction(
+        lambda sets: np.sqrt(sets.sum(axis=1) / 5), m=5, noise=games.TruncatedGaussian()
+    ),
+    "per_set": lambda: games.SetFunction.per_set(
+        lambda arms: max(arms) / 5, m=5, noise=games.Bernoulli()
+    ),
+    "exact_observations": lambda: games.SetFunction(lambda sets: sets.mean(axis=1), m=5),
+    "additive": lambda: games.additive([0.0, 0.05, 0.1, 0.2, 0.3], noise=games.Bernoulli()),
+    "carrier": lambda: games.Carrier(
+        [[0], [1, 2], [2, 3, 4]], [0.2, 0.3, 0.4], m=5, noise=games.Bernoulli()
+    ),
+    "hard_v0": lambda: games.hard_pair(5, 3, 0.02)[0],
+    "hard_v1": lambda: games.hard_pair(5, 3, 0.02)[1],
+}
+
+DESIGNS = {
+    "conditional_poisson": lambda: designs.ConditionalPoisson.fit(MARGINALS),
+    "conditional_poisson_certain": lambda: designs.ConditionalPoisson.fit(
+        [1.0, 0.8, 0.7, 0.5, 0.0, 0.0]
+    ),
+    "conditional_poisson_tree": lambda: designs.ConditionalPoisson.fit(
+        [0.99, 0.98, 0.9, 0.8, 0.73, 0.6]
+    ),
+    "enumerated": lambda: designs.EnumeratedMaxEntropy.fit(MARGINALS),
+    "enumerated_certain": lambda: designs.EnumeratedMaxEntropy.fit([1.0, 0.8, 0.7, 0.5, 0.0, 0.0]),
+    "uniform": lambda: designs.Uniform(6, 3),
+    "mixture": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.3),
+    "mixture_none": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.0),
+    "mixture_all": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 1.0),
+    "mixture_systematic": lambda: designs.Mixture(designs.Systematic(MARGINALS), 0.3),
+    "dependent_rounding": lambda: designs.DependentRounding(MARGINALS),
+    "systematic": lambda: designs.Systematic(MARGINALS),
+    "systematic_shuffled": lambda: designs.Systematic(MARGINALS, order=[3, 0, 5, 2, 4, 1]),
+    "one_of_many": lambda: designs.ConditionalPoisson.fit([0.4, 0.3, 0.2, 0.1]),
+    "all_of_them": lambda: designs.ConditionalPoisson.fit([1.0, 1.0, 1.0]),
+}

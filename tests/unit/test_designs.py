@@ -1,0 +1,286 @@
+import numpy as np
+import pytest
+
+from evenhand.designs import (
+    ConditionalPoisson,
+    DependentRounding,
+    EnumeratedMaxEntropy,
+    Mixture,
+    Systematic,
+    Uniform,
+)
+from evenhand.designs.alias import build_alias
+from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, sigmoid
+from evenhand.policy import waterfill
+from tests import reference
+
+
+def random_policy(m, k, spread, seed=0):
+    return waterfill(np.exp(np.random.default_rng(seed).normal(0, spread, m)), k)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 3.0, 12.0])
+@pytest.mark.parametrize(
+    ("m", "k"),
+    [
+        *[(2, 1), (3, 1), (3, 2), (10, 5), (20, 5), (20, 19), (100, 1), (100, 50), (100, 99)],
+        *[(534, 10), (500, 200), (2000, 3), (2000, 300), (2000, 1000), (2000, 1999)],
+    ],
+)
+def test_recursion_and_contour_agree(m, k, spread):
+    theta = np.random.default_rng(m + k).normal(0, spread, m)
+    p, q = sigmoid(theta + centre(theta, k))
+    one, other = by_recursion(p, q, k), by_contour(p, q, k)
+    assert one[0] == pytest.approx(other[0], abs=1e-11)
+    np.testing.assert_allclose(one[1], other[1], atol=1e-12)
+    np.testing.assert_allclose(one[2], other[2], atol=1e-12)
+    np.testing.assert_allclose(one[1] + one[2], 1.0, atol=1e-12)
+    assert one[1].sum() == pytest.approx(k, abs=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize(("m", "k"), [(2, 1), (5, 2), (8, 4), (8, 7)])
+def test_both_methods_are_the_enumeration(m, k, spread):
+    theta = np.random.default_rng(k).normal(0, spread, m)
+    sets, probabilities = reference.max_entropy(theta, k)
+    expected = reference.marginals_of(sets, probabilities, m)
+    p, q = sigmoid(theta + centre(theta, k))
+    for method in (by_recursion, by_contour):
+        np.testing.assert_allclose(method(p, q, k)[1], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("m", "k"), [(2, 1), (20, 5), (20, 15), (100, 99), (534, 10), (500, 200), (2000, 1000)]
+)
+def test_fit_reaches_its_tolerance(m, k, spread):
+    target = random_policy(m, k, spread)
+    design = ConditionalPoisson.fit(target)
+    assert np.abs(design.marginals - target).max() <= 1e-10
+    nudged = waterfill(target * np.exp(np.random.default_rng(1).normal(0, 0.01, m)), k)
+    assert np.abs(design.refit(nudged).marginals - nudged).max() <= 1e-10
+
+
+@pytest.mark.parametrize("k", [1_000, 100_000])
+def test_fit_reaches_its_tolerance_at_a_million_arms(k):
+    target = random_policy(10**6, k, 1.0)
+    design = ConditionalPoisson.fit(target)
+    assert np.abs(design.marginals - target).max() <= 1e-10
+    rows = design.sample(2, np.random.default_rng(0))
+    assert all(len(np.unique(row)) == k for row in rows)
+    assert np.isfinite(design.log_prob(rows)).all()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        [0.99, 0.01],
+        [1 - 1e-6, 1e-6],
+        [0.9997] * 5 + [1e-4] * 15,  # the plain fixed point cycles for ever here
+        [1 - 1e-6] + [1e-6 / 9] * 9,
+        [1 - 1e-12, 1e-12, 0.5, 0.5],
+        [0.5] * 10,
+        [1.0, 0.5, 0.5, 0.0],
+        [1.0, 1.0],
+        [1e-9, 1 - 1e-9, 0.3, 0.7],
+    ],
+)
+def test_fit_at_the_ends(target):
+    target = np.array(target)
+    target *= round(target.sum()) / target.sum()
+    design = ConditionalPoisson.fit(target)
+    assert np.abs(design.marginals - target).max() <= 1e-10
+
+
+def test_arms_at_zero_and_one_are_taken_out():
+    design = ConditionalPoisson.fit([1.0, 0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(design.log_weights[[0, 3]], [np.inf, -np.inf])
+    np.testing.assert_allclose(
+        design.log_prob([[0, 1], [1, 2], [0, 3]]), [np.log(0.5), -np.inf, -np.inf]
+    )
+
+
+def test_fit_raises_where_it_cannot_converge():
+    with pytest.raises(RuntimeError, match=r"the fit did not converge: error .* tol=1e-30; raise"):
+        ConditionalPoisson.fit([0.6, 0.5, 0.9], tol=1e-30)
+
+
+@pytest.mark.parametrize("spread", [0.3, 2.0])
+def test_conditional_poisson_is_the_enumerated_maximum_of_entropy(spread):
+    target = random_policy(8, 3, spread, seed=4)
+    fast, listed = ConditionalPoisson.fit(target), EnumeratedMaxEntropy.fit(target)
+    assert np.abs(listed.marginals - target).max() <= 1e-6
+    np.testing.assert_allclose(np.exp(fast.log_prob(listed.sets)), listed.probabilities, atol=1e-7)
+
+
+def test_entropy_is_largest():
+    """Any other law with the same marginals has less entropy."""
+    target = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
+    sets = reference.sets_of(6, 3)
+
+    def entropy(p):
+        return -np.sum(p[p > 0] * np.log(p[p > 0]))
+
+    best = np.exp(ConditionalPoisson.fit(target).log_prob(sets))
+    membership = np.zeros((len(sets), 6))
+    np.put_along_axis(membership, np.array(sets), 1.0, axis=1)
+    kernel = np.linalg.svd(membership.T)[2][6:]  # directions that keep all marginals
+    for direction in kernel:
+        assert entropy(best + 1e-3 * direction) < entropy(best)
+        assert entropy(best - 1e-3 * direction) < entropy(best)
+
+
+def test_pair_marginals_of_many_arms_by_pairs_and_in_full():
+    design = ConditionalPoisson.fit(random_policy(300, 40, 1.0))
+    full = design.pair_marginals()
+    np.testing.assert_allclose(full, full.T, atol=1e-13)
+    np.testing.assert_allclose(np.diag(full), design.marginals, atol=1e-14)
+    np.testing.assert_allclose(full.sum(axis=1), 40 * design.marginals, atol=1e-9)
+    pairs = [[0, 1], [5, 299], [7, 7]]
+    np.testing.assert_allclose(
+        design.pair_marginals(pairs), [full[0, 1], full[5, 299], full[7, 7]], atol=1e-14
+    )
+    large = ConditionalPoisson.fit(np.full(6000, 0.5))
+    assert large.pair_marginals([[0, 1]])[0] == pytest.approx(0.5 * 2999 / 5999, abs=1e-12)
+    with pytest.raises(ValueError, match="the full matrix needs m <= 5000, got m=6000; name pairs"):
+        large.pair_marginals()
+
+
+def test_pair_marginals_with_certain_arms():
+    design = ConditionalPoisson.fit([1.0, 0.8, 0.7, 0.5, 0.0])
+    sets = reference.sets_of(5, 3)
+    joint = reference.pairs_of(sets, np.exp(design.log_prob(sets)), 5)
+    np.testing.assert_allclose(design.pair_marginals(), joint, atol=1e-13)
+
+
+def test_mixture_is_the_weighted_sum():
+    design, eta = ConditionalPoisson.fit([0.9, 0.6, 0.4, 0.1]), 0.3
+    sets = reference.sets_of(4, 2)
+    expected = 0.7 * np.exp(design.log_prob(sets)) + 0.3 / 6
+    np.testing.assert_allclose(np.exp(Mixture(design, eta).log_prob(sets)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [None, [3, 0, 5, 2, 4, 1]])
+def test_systematic_is_the_line_of_marginals(order):
+    marginals = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
+    design = Systematic(marginals, order=order)
+    line = np.arange(6) if order is None else np.array(order)
+    starts = (np.arange(100_000) + 0.5) / 100_000
+    counts = {}
+    for u in starts[::50]:
+        key = tuple(sorted(line[reference.systematic(marginals[line], 3, u)].tolist()))
+        counts[key] = counts.get(key, 0) + 1
+    for key, n in counts.items():
+        assert np.exp(design.log_prob([key]))[0] == pytest.approx(n / 2000, abs=2e-3)
+    assert len(counts) <= 6
+
+
+def test_dependent_rounding_is_negatively_correlated():
+    marginals = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
+    rows = DependentRounding(marginals).sample(100_000, np.random.default_rng(0))
+    inside = np.zeros((len(rows), 6))
+    np.put_along_axis(inside, rows, 1.0, axis=1)
+    joint = inside.T @ inside / len(rows)
+    off = ~np.eye(6, dtype=bool)
+    assert np.all(joint[off] <= np.outer(marginals, marginals)[off] + 6 * 0.5 / np.sqrt(len(rows)))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1, 2, 3, 4], [0, 1, 0, 5], [1e-300, 1, 1e300]])
+def test_alias_table_holds_the_law(weights):
+    weights = np.array(weights, float)
+    table = build_alias(weights)
+    law = np.zeros(len(weights))
+    for i, (keep, other) in enumerate(zip(table.keep, table.other, strict=True)):
+        law[i] += keep / len(weights)
+        law[other] += (1 - keep) / len(weights)
+    np.testing.assert_allclose(law, weights / weights.sum(), atol=1e-15)
+
+
+def test_tally_of_many_draws_is_a_few_rows():
+    rows, times = Uniform(6, 3).tally(10**9, np.random.default_rng(0))
+    assert len(rows) == 20
+    assert times.sum() == 10**9
+    rows, times = Systematic(random_policy(534, 10, 1.0)).tally(10**9, np.random.default_rng(0))
+    assert len(rows) <= 534
+    assert times.sum() == 10**9
+
+
+MARGINALS_USERS = [
+    ConditionalPoisson.fit,
+    EnumeratedMaxEntropy.fit,
+    DependentRounding,
+    Systematic,
+]
+
+
+@pytest.mark.parametrize("make", MARGINALS_USERS)
+@pytest.mark.parametrize(
+    ("marginals", "error", "message"),
+    [
+        ([0.5, 1.2, 0.3], ValueError, r"marginals must lie in \[0, 1\], got marginals\[1\]=1.2"),
+        ([0.5, -0.5, 1.0], ValueError, r"marginals\[1\]=-0.5"),
+        ([0.5, np.nan], ValueError, r"marginals\[1\]=nan"),
+        ([0.5, np.inf], ValueError, r"marginals\[1\]=inf"),
+        (
+            [0.5, 0.6],
+            ValueError,
+            "marginals must sum to an integer k >= 1, got 1.1; make them with",
+        ),
+        ([0.0, 0.0], ValueError, "marginals must sum to an integer k >= 1, got 0"),
+        ([], ValueError, r"marginals must be a non-empty vector, got shape \(0,\)"),
+        ([[0.5, 0.5]], ValueError, r"got shape \(1, 2\)"),
+        ("half", TypeError, "marginals must be a vector of numbers, got 'half'"),
+    ],
+)
+def test_bad_marginals_are_refused_by_every_design(make, marginals, error, message):
+    with pytest.raises(error, match=message):
+        make(marginals)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Uniform(5, 6), ValueError, "k must satisfy 1 <= k <= m, got k=6 with m=5"),
+        (lambda: Uniform(0, 1), ValueError, "m must be at least 1, got m=0"),
+        (lambda: Mixture(Uniform(3, 1), 1.5), ValueError, r"eta must lie in \[0, 1\], got eta=1.5"),
+        (lambda: Mixture([0.5], 0.5), TypeError, "design must be a Design, got list"),
+        (
+            lambda: ConditionalPoisson.from_log_weights([0.0, np.nan], 1),
+            ValueError,
+            r"theta must not be nan, got theta\[1\]",
+        ),
+        (
+            lambda: ConditionalPoisson.from_log_weights([np.inf, np.inf, 0], 1),
+            ValueError,
+            "k must lie between the 2 arms always in and the 3 arms ever in, got k=1",
+        ),
+        (
+            lambda: ConditionalPoisson.fit([0.5, 0.5], tol=0),
+            ValueError,
+            "tol must be above 0, got tol=0",
+        ),
+        (
+            lambda: ConditionalPoisson.fit([0.5, 0.5], start=np.zeros(3)),
+            ValueError,
+            r"start must have shape \(2,\), got \(3,\)",
+        ),
+        (
+            lambda: ConditionalPoisson.fit([0.5, 0.5]).pair_marginals([[0, 2]]),
+            ValueError,
+            "pairs must hold arms in 0..1, got 2",
+        ),
+        (
+            lambda: EnumeratedMaxEntropy.fit(np.full(60, 0.5)),
+            ValueError,
+            r"listing all sets needs at most 1e\+07 of them, got 1.18e\+17; use ConditionalPoisson",
+        ),
+        (
+            lambda: Systematic([0.5, 0.5], order=[0, 0]),
+            ValueError,
+            "order must be a permutation of 0..1",
+        ),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,223 @@
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import sparse
+
+from evenhand import games, kshapley
+from evenhand.games import IndependentCascade, NoisyOr, SetFunction
+from evenhand.games.game import prefix_sets
+
+
+def test_prefix_sets_are_the_asked_prefixes():
+    sets = prefix_sets(np.array([[2, 0, 3]]), np.array([[0, 2, 3]]), 4)
+    assert [np.flatnonzero(row).tolist() for row in sets] == [[], [0, 2], [0, 2, 3]]
+
+
+def test_noisy_or_instances_are_the_papers():
+    game = games.synthetic(10_000, np.random.default_rng(0))
+    assert game.mu.min() >= 0.2
+    assert game.mu.max() <= 0.9
+    assert game.mu.mean() == pytest.approx(0.55, abs=0.01)
+    assert np.all(game._cut == 0.1)  # the truncation of the paper, nowhere narrowed
+
+
+def test_a_set_function_is_never_asked_for_the_empty_set():
+    def value(sets):
+        assert sets.any(axis=1).all()
+        return sets.mean(axis=1)
+
+    game = SetFunction(value, m=3)
+    assert game.value(np.zeros((2, 3), bool)).tolist() == [0.0, 0.0]
+    assert kshapley(game, 2) == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_set_functions_are_asked_in_blocks(monkeypatch):
+    monkeypatch.setattr("evenhand.games.game.BLOCK_CELLS", 8)
+    largest = []
+
+    def value(sets):
+        largest.append(len(sets))
+        return sets.mean(axis=1)
+
+    rewards = SetFunction(value, m=4).pull(
+        np.tile([0, 1], (5, 1)), np.tile([1, 2], (5, 1)), np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(rewards, np.tile([0.25, 0.5], (5, 1)))
+    assert max(largest) <= 2
+
+
+EDGES = np.array([[0, 1], [1, 2], [0, 3]])
+P = np.array([0.2, 0.5, 0.7])
+
+
+def cascades():
+    dense = np.zeros((4, 4))
+    dense[EDGES[:, 0], EDGES[:, 1]] = P
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(4))
+    for (u, v), p in zip(EDGES.tolist(), P, strict=True):
+        graph.add_edge(u, v, chance=p)
+    return {
+        "edges": IndependentCascade(EDGES, 4, P),
+        "csr": IndependentCascade(sparse.csr_array(dense)),
+        "coo_matrix": IndependentCascade(sparse.coo_matrix(dense)),
+        "networkx": IndependentCascade(graph, p="chance"),
+    }
+
+
+@pytest.mark.parametrize("name", ["edges", "csr", "coo_matrix", "networkx"])
+def test_graphs_come_in_every_form(name):
+    game = cascades()[name]
+    assert game.m == 4
+    sets = np.eye(4, dtype=bool)
+    expected = [(1 + 0.2 + 0.2 * 0.5 + 0.7) / 4, (1 + 0.5) / 4, 1 / 4, 1 / 4]
+    np.testing.assert_allclose(game.value(sets), expected, atol=1e-15)
+
+
+def test_an_undirected_networkx_graph_goes_both_ways_and_keeps_its_node_order():
+    game = IndependentCascade(nx.Graph([("b", "a"), ("a", "c")]), p=1.0)
+    assert sorted(game.edges.tolist()) == [[0, 1], [1, 0], [1, 2], [2, 1]]
+    np.testing.assert_allclose(game.value(np.eye(3, dtype=bool)), 1.0)
+
+
+def test_a_graph_without_edges_is_additive():
+    game = IndependentCascade(np.empty((0, 2), int), m=4, p=0.5)
+    np.testing.assert_allclose(kshapley(game, 3), 0.25)
+
+
+def test_one_probability_zero_and_one():
+    rng, sizes = np.random.default_rng(0), np.array([[1]])
+    for p, expected in [(0.0, 0.25), (1.0, 1.0)]:
+        game = IndependentCascade([[0, 1], [1, 2], [2, 3]], 4, p)
+        assert game.pull([[0]], sizes, rng)[0, 0] == expected
+
+
+def test_coupled_pulls_never_fall_along_a_row():
+    graph = games.facebook_stand_in()
+    game = IndependentCascade(graph.edges, graph.m, 0.1)
+    rng = np.random.default_rng(0)
+    orders = np.array([rng.permutation(graph.m)[:10] for _ in range(200)])
+    rewards = game.pull_coupled(orders, np.tile(np.arange(11), (200, 1)), rng)
+    assert np.all(np.diff(rewards, axis=1) >= 0)
+    assert np.all(rewards[:, 1:] * graph.m >= np.arange(1, 11) - 1e-9)
+    fresh = game.pull(orders, np.tile(np.arange(11), (200, 1)), rng)
+    assert np.any(np.diff(fresh, axis=1) < 0)  # fresh cascades do: the test can fail
+
+
+def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
+    graph = games.facebook_stand_in()
+    game = IndependentCascade(graph.edges, graph.m, 0.1)
+    message = (
+        r"at most 20 edges with 0 < p < 1, got 8158; estimate merits with "
+        r"evenhand.merit.reverse_reachable or evenhand.merit.monte_carlo"
+    )
+    with pytest.raises(ValueError, match=message):
+        game.value(np.eye(graph.m, dtype=bool))
+    with pytest.raises(ValueError, match=r"at most 20 edges"):
+        kshapley(game, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: NoisyOr([0.5, 1.5]), ValueError, r"mu must lie in \[0, 1\], got mu\[1\]=1.5"),
+        (lambda: NoisyOr([0.5, np.nan]), ValueError, r"mu\[1\]=nan"),
+        (lambda: NoisyOr([]), ValueError, r"mu must be a non-empty vector, got shape \(0,\)"),
+        (lambda: NoisyOr([0.5], sd=0), ValueError, "sd must be above 0, got sd=0"),
+        (
+            lambda: NoisyOr([0.5], width=-1),
+            ValueError,
+            "width must be finite and >= 0, got width=-1",
+        ),
+        (
+            lambda: IndependentCascade([[0, 5]], m=3, p=0.1),
+            ValueError,
+            r"edges must join nodes in 0..2, got edges\[0\]=\[0, 5\]",
+        ),
+        (lambda: IndependentCascade([[-1, 0]], m=3, p=0.1), ValueError, "nodes in 0..2"),
+        (lambda: IndependentCascade([[0, 1, 2]], m=3, p=0.1), ValueError, r"edges must have shape"),
+        (lambda: IndependentCascade([[0.0, 1.0]], 3, 0.1), TypeError, "edges must hold integers"),
+        (lambda: IndependentCascade([[0, 1]], p=0.1), TypeError, "m, the number of nodes, must be"),
+        (lambda: IndependentCascade([[0, 1]], m=3), TypeError, "p, the activation probability"),
+        (lambda: IndependentCascade([[0, 1]], 3, 1.5), ValueError, r"p must lie in \[0, 1\], got"),
+        (lambda: IndependentCascade([[0, 1]], 3, np.nan), ValueError, "p must lie in"),
+        (
+            lambda: IndependentCascade([[0, 1]], 3, [0.1, 0.2]),
+            ValueError,
+            r"p must be a number or have shape \(1,\), got \(2,\)",
+        ),
+        (
+            lambda: IndependentCascade(sparse.csr_array(np.ones((2, 3))), p=0.1),
+            ValueError,
+            r"edges must be a square matrix, got shape \(2, 3\)",
+        ),
+        (
+            lambda: IndependentCascade(nx.path_graph(3), m=4, p=0.1),
+            ValueError,
+            "m must equal the graph's number of nodes 3, got m=4",
+        ),
+        (
+            lambda: IndependentCascade(nx.path_graph(3), p="weight"),
+            ValueError,
+            "p must name an attribute of every edge, got p='weight'",
+        ),
+        (lambda: SetFunction(3, m=2), TypeError, "f must be a function"),
+        (lambda: SetFunction.per_set(3, m=2), TypeError, "f must be a function of a frozenset"),
+        (lambda: SetFunction(len, m=0), ValueError, "m must be at least 1, got m=0"),
+        (
+            lambda: SetFunction(len, 2, noise="gauss"),
+            TypeError,
+            "noise must be None or have observe",
+        ),
+        (
+            lambda: games.Carrier([[0, 9]], [1.0], m=3),
+            ValueError,
+            r"coalitions must be non-empty sets of arms in 0..2, got \[0, 9\]",
+        ),
+        (lambda: games.Carrier([[]], [1.0], m=3), ValueError, "coalitions must be non-empty sets"),
+        (
+            lambda: games.Carrier([[0]], [1.0, 2.0], m=3),
+            ValueError,
+            "coalitions and coefficients must have the same length, got 1 and 2",
+        ),
+        (
+            lambda: games.additive([np.inf]),
+            ValueError,
+            r"values must be finite, got values\[0\]=inf",
+        ),
+        (
+            lambda: games.hard_pair(4, 2, 0.5),
+            ValueError,
+            "delta must be at most zeta/2=0.0208333, got delta=0.5",
+        ),
+        (lambda: games.hard_pair(4, 4, 0.01), ValueError, "k must satisfy 1 < k < m for the hard"),
+        (lambda: games.hard_pair(4, 2, 0.0), ValueError, "delta must be above 0, got delta=0"),
+        (lambda: games.synthetic(5, 1), TypeError, "rng must be a numpy.random.Generator, got int"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (lambda sets: 0.5, ValueError, r"f must return one value a set, shape \(1,\), got \(\)"),
+        (lambda sets: sets, ValueError, r"got \(1, 3\); for a function of a single set use SetFu"),
+        (lambda sets: ["x"], TypeError, r"f must return numbers, got \['x'\]"),
+        (lambda sets: [np.nan], ValueError, r"finite values, got nan for the set \[0, 2\]"),
+    ],
+)
+def test_what_a_users_function_returns_is_checked(f, error, message):
+    with pytest.raises(error, match=message):
+        SetFunction(f, m=3).value(np.array([[True, False, True]]))
+
+
+@pytest.mark.parametrize("noise", [None, games.Bernoulli(), games.TruncatedGaussian()])
+def test_rewards_outside_the_unit_interval_are_refused(noise):
+    game = SetFunction(lambda sets: sets.sum(axis=1) * 0.7, m=3, noise=noise)
+    message = r"rewards must lie in \[0, 1\], got rewards\[1\]=1.4; rescale the game to \[0, 1\]"
+    with pytest.raises(ValueError, match=message):
+        game.pull([[0, 1]], [[1, 2]], np.random.default_rng(0))
+    assert game.value(np.ones((1, 3), bool))[0] == pytest.approx(2.1)  # merits need no bounds
