@@ -1,0 +1,1 @@
+"""Speed, in ratios measured in one run."""

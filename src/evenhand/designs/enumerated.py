@@ -133,7 +133,7 @@ def _bfgs(
     options: Any = {"gtol": tol}
     if curvature is not None and curvature.shape == (len(begin), len(begin)):
         options["hess_inv0"] = curvature
-    result = minimize(dual, begin, jac=True, method="BFGS", options=options)
+    result: Any = minimize(dual, begin, jac=True, method="BFGS", options=options)
     error = float(np.abs(result.jac).max())
     if not error <= max(tol, 1e-6):
         raise RuntimeError(
