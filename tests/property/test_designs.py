@@ -39,7 +39,7 @@ def test_projection_is_feasible_and_idempotent(drawn):
     np.testing.assert_allclose(project_l1(p, k), p, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scores)
 def test_a_fitted_design_gives_what_was_asked(drawn):
     s, k = drawn
@@ -53,7 +53,7 @@ def test_a_fitted_design_gives_what_was_asked(drawn):
     np.testing.assert_allclose(given_marginals, design.marginals, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(-30, 30), min_size=2, max_size=8).flatmap(
         lambda t: st.tuples(st.just(t), st.integers(1, len(t)))
@@ -70,7 +70,7 @@ def test_a_weighted_design_is_the_listed_law(drawn):
     np.testing.assert_allclose(design.pair_marginals(), joint, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scores, st.integers(0, 2**32 - 1))
 def test_rounding_always_draws_k_distinct_arms_that_may_be_drawn(drawn, seed):
     s, k = drawn

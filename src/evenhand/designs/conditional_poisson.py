@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.designs.alias import Alias, build_alias, draw_alias
-from evenhand.designs.design import Design, shuffle_rows
+from evenhand.designs.design import Design, shuffle
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
 from evenhand.typing import Bools, Floats, Ints, compiled
@@ -58,6 +58,7 @@ class ConditionalPoisson(Design):
     def __init__(self, log_weights: Floats, k: int) -> None:
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
         self.m, self.k = len(log_weights), k
+        self._given = log_weights
         self._always: Ints = np.flatnonzero(log_weights == np.inf)
         self._free: Ints = np.flatnonzero(np.isfinite(log_weights))
         self._k_free = k - len(self._always)
@@ -188,32 +189,40 @@ class ConditionalPoisson(Design):
         return np.maximum((self._p[i] * self._p[j] + 2.0 * sums) / total, 0.0)
 
     def _log_prob(self, rows: Ints) -> Floats:
-        # P(S) is the coins' chance of showing just S, over their chance of K heads
-        log_tails = np.log(self._q).sum() if len(self._q) else 0.0
-        return _sum_weights(self.log_weights, rows, len(self._always)) + log_tails - self._log_heads
+        return sum_weights(self.log_weights, rows) - self._log_normaliser
+
+    @cached_property
+    def _log_normaliser(self) -> float:
+        # the coins' chance of K heads, over their chance of none
+        return self._log_heads - float(np.log(self._q).sum())
+
+    def state(self) -> dict[str, Floats]:
+        """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
+        return {"log_weights": self._given}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Floats], k: int) -> Self:
+        """Make the design that gave this state."""
+        return cls(state["log_weights"], k)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((n, self.k), np.int64)
         rows[:, self._k_free :] = self._always
-        if self._k_free:
-            sampler = self._sampler
-            if isinstance(sampler, Alias):
-                _draw_distinct(sampler, self._free, rows[:, : self._k_free], rng)
-            else:
-                draw_heads(sampler, self._p, self._q, self._free, rows[:, : self._k_free], rng)
-        if len(self._always) or not isinstance(self._sampler, Alias):
-            shuffle_rows(rows, rng)
+        sampler = self._sampler
+        if isinstance(sampler, Alias):
+            _draw_distinct(sampler, self._free, rows, self._k_free, rng)
+        else:
+            draw_heads(sampler, self._p, self._q, self._free, rows, self._k_free, rng)
         return rows
 
     @cached_property
     def _sampler(self) -> Alias | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
         odds = self._p / self._q
+        if self._k_free == 0:
+            return build_alias(odds)
         log_accepted = (
-            gammaln(self._k_free + 1)
-            + self._log_heads
-            - np.log(self._q).sum()
-            - self._k_free * np.log(odds.sum())
+            gammaln(self._k_free + 1) + self._log_normaliser - self._k_free * np.log(odds.sum())
         )
         if log_accepted >= math.log(MIN_ACCEPTANCE):
             return build_alias(odds)
@@ -258,9 +267,10 @@ def _fit(theta: Floats, wanted: Floats, k: int, tol: float) -> tuple[Floats, flo
 
 
 @compiled
-def _sum_weights(log_weights: Floats, rows: Ints, n_always: int) -> Floats:
-    """Sum of the free members' log weights; -inf if an arm that is always in is missing."""
+def sum_weights(log_weights: Floats, rows: Ints) -> Floats:
+    """Sum of the members' finite log weights; -inf if an arm that is always in is missing."""
     sums = np.zeros(len(rows))
+    n_always = np.sum(log_weights == np.inf)
     for i in range(len(rows)):
         always = 0
         for arm in rows[i]:
@@ -274,13 +284,13 @@ def _sum_weights(log_weights: Floats, rows: Ints, n_always: int) -> Floats:
 
 
 @compiled
-def _draw_distinct(table: Alias, arms: Ints, rows: Ints, rng: np.random.Generator) -> None:
-    """Fill rows with independent draws, a whole row drawn again until its arms are distinct.
+def _draw_distinct(table: Alias, arms: Ints, rows: Ints, k: int, rng: np.random.Generator) -> None:
+    """Fill k places a row with independent draws, all drawn again until they are distinct.
 
     Given that they are distinct, the chance of a set is proportional to the product of its
     members' odds, and every order is equally likely: the design itself.
     """
-    n, k = rows.shape
+    n = len(rows)
     seen = np.full(len(table.keep), -1, np.int64)
     trial = 0
     for i in range(n):
@@ -295,3 +305,5 @@ def _draw_distinct(table: Alias, arms: Ints, rows: Ints, rng: np.random.Generato
             rows[i, r] = arms[drawn]
             r += 1
         trial += 1
+        if k < rows.shape[1]:  # arms that are always in stand behind
+            shuffle(rows[i], rng)

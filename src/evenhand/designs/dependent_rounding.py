@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals
-from evenhand.designs.design import Design, shuffle_rows
+from evenhand.designs.design import Design, shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 SNAP = 1e-12  # this close to 0 or 1 an entry is there
@@ -33,9 +33,7 @@ class DependentRounding(Design):
         self.m = len(self.marginals)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        rows = _duels(self.marginals, self.k, n, rng)
-        shuffle_rows(rows, rng)
-        return rows
+        return _duels(self.marginals, self.k, n, rng)
 
     def _log_prob(self, rows: Ints) -> Floats:
         raise NotImplementedError(
@@ -66,6 +64,7 @@ def _duels(marginals: Floats, k: int, n: int, rng: np.random.Generator) -> Ints:
                 filled += 1
         if filled < k:  # the last one carried holds what rounding left of a whole unit
             rows[i, filled] = carried
+        shuffle(rows[i], rng)
     return rows
 
 

@@ -1,6 +1,7 @@
 """What every design offers: a law over K-sets of arms."""
 
 from abc import ABC, abstractmethod
+from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike
 from evenhand.checks import as_integers, check_integer, check_rng, first_bad_row
 from evenhand.typing import Floats, Ints, compiled
 
-TALLY_BLOCK = 2**16  # draws made and merged at once
+BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
 
 
 class Design(ABC):
@@ -21,6 +22,11 @@ class Design(ABC):
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw n sets (n, k), each in uniformly random order."""
         return self._sample(check_integer("n", n, 0), check_rng(rng))
+
+    @property
+    def listed(self) -> tuple[Ints, Floats] | None:
+        """All sets that can be drawn, with their probabilities, where they are few enough."""
+        return None
 
     def log_prob(self, sets: ArrayLike) -> Floats:
         """Log-probability (n,) of the sets (n, k) given as rows of arms in any order."""
@@ -36,28 +42,32 @@ class Design(ABC):
         return self._log_prob(rows)
 
     def tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Draw n sets and count equal ones: distinct sets (d, k), arms ascending, and times (d,).
+        """Draw n sets and count equal ones: sets (d, k), and how often each was drawn (d,).
 
-        The counts have exactly the law of n independent draws. Where the sets cannot be listed
-        the memory is that of the distinct ones drawn.
+        The counts have exactly the law of n independent draws. Up to 65536 draws are made and
+        counted; more are one multinomial draw where all sets can be listed. Where equal sets are
+        rare, rows may repeat.
         """
-        return self._tally(check_integer("n", n, 0), check_rng(rng))
+        check_integer("n", n, 0)
+        check_rng(rng)
+        if n > BLOCK and self.listed is not None:
+            sets, probabilities = self.listed
+            times = rng.multinomial(n, probabilities / probabilities.sum())
+            return sets[times > 0], times[times > 0]
+        sets, times = np.empty((0, self.k), np.int64), np.empty(0, np.int64)
+        for start in range(0, n, BLOCK):
+            drawn = self._sample(min(BLOCK, n - start), rng)
+            sets = np.concatenate([sets, np.sort(drawn, axis=1)])
+            times = np.concatenate([times, np.ones(len(drawn), np.int64)])
+            if comb(self.m, self.k) < n:
+                sets, times = merge(sets, times)
+        return sets, times
 
     @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> Ints: ...
 
     @abstractmethod
     def _log_prob(self, rows: Ints) -> Floats: ...
-
-    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        sets, times = np.empty((0, self.k), np.int64), np.empty(0, np.int64)
-        for start in range(0, n, TALLY_BLOCK):
-            drawn = self._sample(min(TALLY_BLOCK, n - start), rng)
-            sets, times = merge(
-                np.concatenate([sets, np.sort(drawn, axis=1)]),
-                np.concatenate([times, np.ones(len(drawn), np.int64)]),
-            )
-        return sets, times
 
 
 def merge(sets: Ints, times: Ints) -> tuple[Ints, Ints]:
@@ -68,20 +78,9 @@ def merge(sets: Ints, times: Ints) -> tuple[Ints, Ints]:
     return distinct, totals
 
 
-def tally_listed(
-    sets: Ints, probabilities: Floats, n: int, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Count n draws from listed sets by one multinomial draw."""
-    times = rng.multinomial(n, probabilities / probabilities.sum())
-    drawn = times > 0
-    return sets[drawn], times[drawn]
-
-
 @compiled
-def shuffle_rows(rows: Ints, rng: np.random.Generator) -> None:
-    """Put every row into uniformly random order."""
-    n, k = rows.shape
-    for i in range(n):
-        for r in range(k - 1):
-            j = rng.integers(r, k)
-            rows[i, r], rows[i, j] = rows[i, j], rows[i, r]
+def shuffle(row: Ints, rng: np.random.Generator) -> None:
+    """Put a row into uniformly random order."""
+    for r in range(len(row) - 1):
+        j = rng.integers(r, len(row))
+        row[r], row[j] = row[j], row[r]

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from evenhand.checks import check_marginals, check_positive
 from evenhand.combinations import combinations
 from evenhand.designs.alias import Alias, build_alias, draw_alias
-from evenhand.designs.conditional_poisson import split_certain
-from evenhand.designs.design import Design, shuffle_rows, tally_listed
+from evenhand.designs.conditional_poisson import split_certain, sum_weights
+from evenhand.designs.design import Design, shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 MAX_SETS = 10**7
@@ -45,7 +45,7 @@ class EnumeratedMaxEntropy(Design):
         self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
         self._curvature: Floats | None = None
         theta = log_weights[free]
-        _, self.probabilities, given = _expectations(theta, listed)
+        self._log_normaliser, self.probabilities, given = _expectations(theta, listed)
         self.marginals = (log_weights == np.inf).astype(np.float64)
         self.marginals[free] = given
 
@@ -93,18 +93,27 @@ class EnumeratedMaxEntropy(Design):
         return design
 
     def _log_prob(self, rows: Ints) -> Floats:
-        index = {tuple(row): i for i, row in enumerate(np.sort(self.sets, axis=1).tolist())}
-        places = [index.get(tuple(row), -1) for row in np.sort(rows, axis=1).tolist()]
-        log_all = np.append(np.log(self.probabilities), -np.inf)
-        return log_all[places]
+        return sum_weights(self.log_weights, rows) - self._log_normaliser
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        rows = self.sets[_draws(self._table, n, rng)]
-        shuffle_rows(rows, rng)
-        return rows
+        return _draw_listed(self._table, self.sets, n, rng)
 
-    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        return tally_listed(np.sort(self.sets, axis=1), self.probabilities, n, rng)
+    @property
+    def listed(self) -> tuple[Ints, Floats]:
+        """All sets that can be drawn, with their probabilities."""
+        return self.sets, self.probabilities
+
+    def state(self) -> dict[str, Floats]:
+        """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
+        curvature = np.empty((0, 0)) if self._curvature is None else self._curvature
+        return {"log_weights": self.log_weights, "curvature": curvature}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Floats], k: int) -> Self:
+        """Make the design that gave this state."""
+        design = cls(state["log_weights"], k)
+        design._curvature = state["curvature"] if state["curvature"].size else None
+        return design
 
     @cached_property
     def _table(self) -> Alias:
@@ -165,8 +174,9 @@ def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
 
 
 @compiled
-def _draws(table: Alias, n: int, rng: np.random.Generator) -> Ints:
-    drawn = np.empty(n, np.int64)
+def _draw_listed(table: Alias, sets: Ints, n: int, rng: np.random.Generator) -> Ints:
+    rows = np.empty((n, sets.shape[1]), np.int64)
     for i in range(n):
-        drawn[i] = draw_alias(table, rng)
-    return drawn
+        rows[i] = sets[draw_alias(table, rng)]
+        shuffle(rows[i], rng)
+    return rows

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.designs.design import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 LEAF = 32  # coins in a leaf
@@ -68,15 +69,20 @@ def _count_heads(p: Floats, q: Floats, begin: int) -> Floats:
 
 @compiled
 def draw_heads(
-    tree: HeadTree, p: Floats, q: Floats, arms: Ints, rows: Ints, rng: np.random.Generator
+    tree: HeadTree,
+    p: Floats,
+    q: Floats,
+    arms: Ints,
+    rows: Ints,
+    k: int,
+    rng: np.random.Generator,
 ) -> None:
-    """Fill each row with the arms whose coins show head, given as many heads as the row is long."""
-    n, k = rows.shape
+    """Put the arms whose coins show head, given k heads, into each row, and shuffle it."""
     size = len(tree.starts)
     n_leaves = size // 2
     heads = np.zeros(size, np.int64)
     table = np.empty((LEAF + 1, LEAF + 1))
-    for i in range(n):
+    for i in range(len(rows)):
         heads[1], filled = k, 0
         for v in range(1, size):
             if v < n_leaves:
@@ -85,6 +91,7 @@ def draw_heads(
             elif heads[v]:
                 begin = (v - n_leaves) * LEAF
                 filled = _draw_leaf(p, q, begin, heads[v], arms, rows[i], filled, table, rng)
+        shuffle(rows[i], rng)
 
 
 @compiled

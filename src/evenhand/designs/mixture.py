@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from evenhand.checks import check_number
-from evenhand.designs.design import Design, merge
+from evenhand.designs.design import Design
 from evenhand.designs.uniform import Uniform
 from evenhand.typing import Floats, Ints
 
@@ -53,9 +53,3 @@ class Mixture(Design):
         if log_rest == -math.inf:
             return plain
         return np.logaddexp(plain, log_rest + self.design.log_prob(rows))
-
-    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        n_plain = int(rng.binomial(n, self.eta))
-        parts = self.uniform.tally(n_plain, rng), self.design.tally(n - n_plain, rng)
-        sets, times = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return merge(sets, times)

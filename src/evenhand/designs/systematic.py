@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import as_integers, check_marginals, first_bad_row
-from evenhand.designs.design import Design, shuffle_rows, tally_listed
+from evenhand.designs.design import Design, shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 
@@ -46,12 +46,10 @@ class Systematic(Design):
         cuts = np.unique(np.append(self._ends % 1.0, [0.0, 1.0]))
         middles = 0.5 * (cuts[1:] + cuts[:-1])
         self._lengths: Floats = np.diff(cuts)
-        self._sets: Ints = line[_crossed(self._ends, middles, self.k)]
+        self._sets: Ints = line[np.array([_crossed(self._ends, u, self.k) for u in middles])]
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        rows = self._line[_crossed(self._ends, rng.random(n), self.k)]
-        shuffle_rows(rows, rng)
-        return rows
+        return _draw(self._ends, self._line, self.k, n, rng)
 
     def _log_prob(self, rows: Ints) -> Floats:
         chances: dict[tuple[int, ...], float] = {}
@@ -61,15 +59,27 @@ class Systematic(Design):
         with np.errstate(divide="ignore"):
             return np.log(np.array(asked))
 
-    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        return tally_listed(np.sort(self._sets, axis=1), self._lengths, n, rng)
+    @property
+    def listed(self) -> tuple[Ints, Floats]:
+        """The at most m + 1 sets by intervals of the start, with their lengths."""
+        return self._sets, self._lengths
 
 
 @compiled
-def _crossed(ends: Floats, starts: Floats, k: int) -> Ints:
+def _crossed(ends: Floats, start: float, k: int) -> Ints:
     """Places on the line at which start, start + 1, ... fall."""
-    places = np.empty((len(starts), k), np.int64)
-    for i in range(len(starts)):
-        for j in range(k):
-            places[i, j] = min(np.searchsorted(ends, starts[i] + j, side="right"), len(ends) - 1)
+    places = np.empty(k, np.int64)
+    for j in range(k):
+        places[j] = min(np.searchsorted(ends, start + j, side="right"), len(ends) - 1)
     return places
+
+
+@compiled
+def _draw(ends: Floats, line: Ints, k: int, n: int, rng: np.random.Generator) -> Ints:
+    rows = np.empty((n, k), np.int64)
+    for i in range(n):
+        places = _crossed(ends, rng.random(), k)
+        for j in range(k):
+            rows[i, j] = line[places[j]]
+        shuffle(rows[i], rng)
+    return rows

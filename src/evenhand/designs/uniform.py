@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from evenhand.checks import check_budget
-from evenhand.designs.design import Design, tally_listed
+from evenhand.designs.design import Design
 from evenhand.designs.enumerated import all_sets
 from evenhand.typing import Floats, Ints, compiled
 
@@ -33,11 +33,13 @@ class Uniform(Design):
         m, k = self.m, self.k
         return np.full(len(rows), gammaln(k + 1) + gammaln(m - k + 1) - gammaln(m + 1))
 
-    def _tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    @property
+    def listed(self) -> tuple[Ints, Floats] | None:
+        """All sets with their equal probabilities, up to a million of them."""
         n_sets = comb(self.m, self.k)
         if n_sets > MAX_LISTED:
-            return super()._tally(n, rng)
-        return tally_listed(all_sets(self.m, self.k), np.full(n_sets, 1.0 / n_sets), n, rng)
+            return None
+        return all_sets(self.m, self.k), np.full(n_sets, 1.0 / n_sets)
 
 
 @compiled
@@ -50,4 +52,6 @@ def draw_uniform(m: int, k: int, n: int, rng: np.random.Generator) -> Ints:
             swaps[r] = rng.integers(r, m)
             arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
             rows[i, r] = arms[r]
+        for r in range(k - 1, -1, -1):  # so that a row's numbers alone decide it
+            arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
     return rows

@@ -5,6 +5,7 @@ import numpy as np
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.game import Game
 from evenhand.merit.estimate import Estimate
+from evenhand.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of the orders drawn at once
@@ -41,7 +42,8 @@ def monte_carlo(game: Game, k: int, budget: int, rng: np.random.Generator) -> Es
     rows = max(1, BLOCK_CELLS // k)
     for arm in range(m):
         for start in range(0, n, rows):
-            orders, sizes = _predecessors(arm, m, k, min(rows, n - start), rng)
+            arms = np.full(min(rows, n - start), arm)
+            orders, sizes = draw_predecessors(arms, m, k, rng)
             rewards = pull(orders, sizes, rng)
             gains = rewards[:, 1] - rewards[:, 0]
             total[arm] += gains.sum()
@@ -119,24 +121,6 @@ def _allocate(blocks: Ints, budget: int) -> Ints:
 def _stderr(total: Floats, square: Floats, n: int) -> Floats:
     """Standard error of the mean of n samples with this total and sum of squares."""
     return np.sqrt(np.maximum(square - total * total / n, 0.0) / (n - 1) / n)
-
-
-@compiled
-def _predecessors(arm: int, m: int, k: int, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows of predecessors followed by the arm, with the two prefix lengths that end there."""
-    orders, sizes = np.zeros((n, k), np.int64), np.empty((n, 2), np.int64)
-    others = np.empty(m - 1, np.int64)
-    for i in range(m - 1):
-        others[i] = i if i < arm else i + 1
-    for row in range(n):
-        before = rng.integers(0, k)  # the arm's place in a random order of a K-set is uniform
-        for r in range(before):
-            j = rng.integers(r, m - 1)
-            others[r], others[j] = others[j], others[r]
-            orders[row, r] = others[r]
-        orders[row, before] = arm
-        sizes[row, 0], sizes[row, 1] = before, before + 1
-    return orders, sizes
 
 
 @compiled
