@@ -1,17 +1,28 @@
 """Merit-fair selection: choose K of M arms in proportion to what they contribute."""
 
-from evenhand import designs, games, merit, policy, theory
+from evenhand import designs, games, learners, merit, metrics, policy, theory
+from evenhand.batch import Batch
 from evenhand.merit import kshapley
 from evenhand.policy import fair_policy
+from evenhand.simulation import Interrupted, Run, simulate
+from evenhand.storage import load, save
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
+    "Interrupted",
+    "Run",
     "designs",
     "fair_policy",
     "games",
     "kshapley",
+    "learners",
+    "load",
     "merit",
+    "metrics",
     "policy",
+    "save",
+    "simulate",
     "theory",
 ]

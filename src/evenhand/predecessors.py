@@ -31,7 +31,7 @@ def write_predecessors(
     """
     last = len(pool) - 1
     pool[arm], pool[last] = pool[last], pool[arm]  # the arm out of the way
-    before = rng.integers(0, len(row))
+    before = int(rng.integers(0, len(row)))
     for r in range(before):
         swaps[r] = rng.integers(r, last)
         pool[r], pool[swaps[r]] = pool[swaps[r]], pool[r]

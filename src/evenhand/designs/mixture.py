@@ -1,6 +1,7 @@
 """A design mixed with the uniform one."""
 
 import math
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -9,8 +10,10 @@ from evenhand.designs.design import Design
 from evenhand.designs.uniform import Uniform
 from evenhand.typing import Floats, Ints
 
+D = TypeVar("D", bound=Design)
 
-class Mixture(Design):
+
+class Mixture(Design, Generic[D]):
     r"""With probability :math:`\eta` a uniform K-set, else one of the design.
 
     :math:`P^{mix}(S) = (1-\eta) P(S) + \eta / \binom MK` and :math:`q = (1-\eta) \pi + \eta K/M`
@@ -30,7 +33,7 @@ class Mixture(Design):
     array([0.75, 0.5 , 0.5 , 0.25])
     """
 
-    def __init__(self, design: Design, eta: float) -> None:
+    def __init__(self, design: D, eta: float) -> None:
         if not isinstance(design, Design):
             raise TypeError(f"design must be a Design, got {type(design).__name__}")
         self.design = design

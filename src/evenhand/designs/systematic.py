@@ -70,7 +70,8 @@ def _crossed(ends: Floats, start: float, k: int) -> Ints:
     """Places on the line at which start, start + 1, ... fall."""
     places = np.empty(k, np.int64)
     for j in range(k):
-        places[j] = min(np.searchsorted(ends, start + j, side="right"), len(ends) - 1)
+        place = int(np.searchsorted(ends, start + j, side="right"))
+        places[j] = min(place, len(ends) - 1)
     return places
 
 

@@ -1,0 +1,127 @@
+"""The unit of exchange: a batch of ordered sets, asked at some prefixes."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import as_integers
+from evenhand.typing import Floats, Ints
+
+
+class Marginals(NamedTuple):
+    """A prefix of r arms holds each arm with probability r/K times its entry of q (sums to K)."""
+
+    q: Floats
+
+
+class Determined(NamedTuple):
+    """History fixed the sets."""
+
+
+class Target(NamedTuple):
+    """A row's longest prefix ends in a known arm; those before it are uniformly random."""
+
+    arms: Ints
+
+
+Exposure = Marginals | Determined | Target
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Queries asked by a learner, and the receipt with which their rewards are told.
+
+    Attributes
+    ----------
+    orders
+        (n, k) ordered sets; entries past the longest prefix asked are ignored.
+    sizes
+        (n, s) prefix lengths to query of each; length 0 is the empty set, worth 0, counted as a
+        query but not to be pulled.
+    times
+        (n,) identical queries a row stands for, above 1 only where ``learns`` is false.
+    exposure
+        What the policy gave each arm when the batch was drawn.
+    learns
+        Whether rewards are wanted. If not, telling them is accepted and ignored.
+    owner, number, index
+        Whose batch it is, its number there, and the number of each of its rows.
+    notes
+        Row by row, what the learner needs back.
+    """
+
+    orders: Ints
+    sizes: Ints
+    times: Ints
+    exposure: Exposure
+    learns: bool
+    owner: str
+    number: int
+    index: Ints
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> int:
+        """Number of queries the batch asks for."""
+        return int(self.times.sum()) * self.sizes.shape[1]
+
+    def rows(self, index: ArrayLike) -> "Batch":
+        """Return the receipt for some rows, given by their places in this batch."""
+        places = as_integers("index", index)
+        n = len(self.orders)
+        if places.ndim != 1 or len(np.unique(places)) != len(places):
+            raise ValueError(f"index must be a list of distinct rows, got {index!r}")
+        if places.size and not (0 <= places.min() and places.max() < n):
+            raise ValueError(f"index must hold rows in 0..{n - 1}, got {index!r}")
+        exposure = self.exposure
+        if isinstance(exposure, Target):
+            exposure = Target(exposure.arms[places])
+        return replace(
+            self,
+            orders=self.orders[places],
+            sizes=self.sizes[places],
+            times=self.times[places],
+            exposure=exposure,
+            index=self.index[places],
+            notes={name: values[places] for name, values in self.notes.items()},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, fit for JSON."""
+        exposure = {name: value.tolist() for name, value in self.exposure._asdict().items()}
+        return {
+            "owner": self.owner,
+            "number": self.number,
+            "learns": self.learns,
+            "orders": self.orders.tolist(),
+            "sizes": self.sizes.tolist(),
+            "times": self.times.tolist(),
+            "index": self.index.tolist(),
+            "exposure": {"kind": type(self.exposure).__name__, **exposure},
+            "notes": {name: values.tolist() for name, values in self.notes.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Batch":
+        """Make the batch that gave this dictionary."""
+        try:
+            exposure = dict(data["exposure"])
+            kinds = {kind.__name__: kind for kind in (Marginals, Determined, Target)}
+            kind = kinds[exposure.pop("kind")]
+            return cls(
+                orders=np.array(data["orders"], np.int64).reshape(len(data["orders"]), -1),
+                sizes=np.array(data["sizes"], np.int64).reshape(len(data["sizes"]), -1),
+                times=np.array(data["times"], np.int64),
+                exposure=kind(**{name: np.array(value) for name, value in exposure.items()}),
+                learns=bool(data["learns"]),
+                owner=str(data["owner"]),
+                number=int(data["number"]),
+                index=np.array(data["index"], np.int64),
+                notes={name: np.array(values) for name, values in data["notes"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"data must come from Batch.to_dict, got a broken one: {error!r}"
+            ) from None

@@ -1,0 +1,255 @@
+"""What every learner shares: the rules of the exchange, and how its state is kept."""
+
+import uuid
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.batch import Batch, Exposure
+from evenhand.checks import check_budget, check_integer
+from evenhand.typing import Bools, Floats, Ints
+
+FORMAT, VERSION = "evenhand-learner", 1
+MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
+
+Seed = int | np.random.SeedSequence | np.random.Generator
+
+
+class Draft(NamedTuple):
+    """What a learner asks, before it is numbered and becomes a batch."""
+
+    orders: Ints
+    sizes: Ints
+    exposure: Exposure
+    notes: dict[str, Any]
+    times: Ints | None = None  # given where nothing is to be learnt
+
+    @classmethod
+    def unlearnt(cls, sets: Ints, times: Ints, exposure: Exposure) -> "Draft":
+        """Full sets from which nothing is learnt."""
+        return cls(sets, np.full((len(sets), 1), sets.shape[1]), exposure, {}, times)
+
+
+class Learner(ABC):
+    """Asks for sets and is told their rewards.
+
+    Attributes
+    ----------
+    m, k
+        Arms and budget.
+    horizon
+        Queries the learner is made for; None if it needs none.
+    queries
+        Queries asked so far.
+    """
+
+    kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners by name, for loading
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Learner.kinds[cls.__name__] = cls
+
+    def __init__(self, m: int, k: int, horizon: int | None, seed: Seed) -> None:
+        self.m, self.k = check_budget(m, k)
+        self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
+        self.queries = 0
+        self._rng = as_generator(seed)
+        self._owner = uuid.uuid4().hex
+        self._n_batches = 0
+        self._open: dict[int, Bools] = {}  # rows of each batch that have not been told
+        self._warned = False
+
+    @property
+    @abstractmethod
+    def merit(self) -> Floats:
+        """Estimated merits (m,): raw running means, nan where there are none."""
+
+    @property
+    @abstractmethod
+    def marginals(self) -> Floats:
+        """What the next query gives each arm (m,), scaled to sum to k."""
+
+    def ask(self, limit: int = MAX_BATCH) -> Batch:
+        """Return the next queries, at most ``limit`` of them, without waiting for any rewards."""
+        limit = check_integer("limit", limit, 1)
+        if self.horizon is not None:
+            if self.queries >= self.horizon:
+                raise ValueError(
+                    f"the horizon of {self.horizon} queries is used up; "
+                    "make a learner with a larger one"
+                )
+            limit = min(limit, self.horizon - self.queries)
+        draft = self._ask(limit)
+        n = len(draft.orders)
+        learns = draft.times is None
+        times = np.ones(n, np.int64) if draft.times is None else draft.times
+        batch = Batch(
+            orders=draft.orders,
+            sizes=draft.sizes,
+            times=times,
+            exposure=draft.exposure,
+            learns=learns,
+            owner=self._owner,
+            number=self._n_batches,
+            index=np.arange(n),
+            notes=draft.notes,
+        )
+        if learns:
+            self._open[self._n_batches] = np.ones(n, np.bool_)
+        self._n_batches += 1
+        self.queries += batch.queries
+        return batch
+
+    def tell(self, batch: Batch, rewards: ArrayLike) -> None:
+        """Take in the rewards (n, s) of a batch, or of some of its rows, in any order.
+
+        nan closes an entry for good: the gains that need it are skipped. A refused call leaves
+        the learner as it was.
+        """
+        if not isinstance(batch, Batch):
+            raise TypeError(f"batch must be a Batch, got {type(batch).__name__}")
+        if batch.owner != self._owner or batch.number >= self._n_batches:
+            raise ValueError(
+                f"batch must come from this learner's ask, got batch {batch.number} of learner "
+                f"{batch.owner[:8]}, this is {self._owner[:8]}; tell it to the one that asked"
+            )
+        values = np.array(rewards, dtype=np.float64)
+        if values.shape != batch.sizes.shape:
+            raise ValueError(f"rewards must have shape {batch.sizes.shape}, got {values.shape}")
+        values[batch.sizes == 0] = 0.0  # the empty set's value is known
+        bad = ~((values >= 0.0) & (values <= 1.0)) & ~np.isnan(values)
+        if bad.any():
+            row, column = (int(i[0]) for i in np.nonzero(bad))
+            raise ValueError(
+                "rewards must lie in [0, 1], "
+                f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
+            )
+        if not batch.learns:
+            return
+        still_open = self._open.get(batch.number)
+        if still_open is None or not still_open[batch.index].all():
+            told = batch.index if still_open is None else batch.index[~still_open[batch.index]]
+            raise ValueError(
+                f"rows must be told once, got row {int(told[0])} of batch {batch.number} again"
+            )
+        self._tell(batch, values)
+        still_open[batch.index] = False
+        if not still_open.any():
+            del self._open[batch.number]
+
+    @abstractmethod
+    def _ask(self, limit: int) -> Draft:
+        """Return the next queries; ``limit`` is at least 1 and within the horizon."""
+
+    @abstractmethod
+    def _tell(self, batch: Batch, rewards: Floats) -> None:
+        """Take in checked rewards."""
+
+    def _warn_small_limit(self, limit: int, needed: int) -> None:
+        """Say once that a limit below a round teaches nothing, unless the horizon ends there."""
+        ends = self.horizon is not None and self.queries + limit >= self.horizon
+        if not ends and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"limit={limit} is below the {needed} queries of a round: "
+                "asking full sets from which nothing is learnt",
+                stacklevel=4,
+            )
+
+    # ---- state ----
+
+    @abstractmethod
+    def _config(self) -> dict[str, Any]:
+        """Arguments of the constructor, apart from the seed, as JSON."""
+
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the learner knows beyond its configuration, as JSON and as arrays."""
+
+    @abstractmethod
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`_state` returned."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of the learner: JSON under every key but "arrays", which maps names to arrays."""
+        values, arrays = self._state()
+        for number, rows in self._open.items():
+            arrays[f"open_{number}"] = rows.copy()
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "learner": type(self).__name__,
+            "config": self._config(),
+            "owner": self._owner,
+            "queries": self.queries,
+            "n_batches": self._n_batches,
+            "rng": _plain(self._rng.bit_generator.state),
+            "state": values,
+            "arrays": arrays,
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
+        """Make the learner that gave a snapshot; it goes on bit for bit."""
+        if (kind := kind_of(snapshot)) is not cls:
+            raise ValueError(f"snapshot must be of {cls.__name__}, got one of {kind.__name__}")
+        try:
+            learner = cls._from_config(snapshot["config"])
+            state = snapshot["rng"]
+            bits = getattr(np.random, state["bit_generator"])()
+            bits.state = state
+            learner._rng = np.random.Generator(bits)
+            learner._owner = str(snapshot["owner"])
+            learner.queries = int(snapshot["queries"])
+            learner._n_batches = int(snapshot["n_batches"])
+            arrays = {name: np.array(array) for name, array in snapshot["arrays"].items()}
+            learner._open = {
+                int(name.removeprefix("open_")): arrays.pop(name)
+                for name in sorted(arrays)
+                if name.startswith("open_")
+            }
+            learner._set_state(snapshot["state"], arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise ValueError(
+                f"snapshot must come from {cls.__name__}.snapshot, got a broken one: {error!r}"
+            ) from None
+        return learner
+
+    @classmethod
+    def _from_config(cls, config: dict[str, Any]) -> Self:
+        """Make a fresh learner from its configuration."""
+        return cls(**config, seed=0)
+
+
+def kind_of(snapshot: Any) -> type[Learner]:
+    """Return the class of the learner that gave a snapshot, refusing what is none of ours."""
+    if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
+        raise ValueError(f"snapshot must be one of a learner (format {FORMAT!r}), got another")
+    if snapshot.get("version") != VERSION:
+        raise ValueError(
+            f"snapshot must have version {VERSION}, got {snapshot.get('version')!r}; "
+            "restore it with the release that made it"
+        )
+    name = snapshot.get("learner")
+    if name not in Learner.kinds:
+        raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
+    return Learner.kinds[name]
+
+
+def as_generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of a seed; a generator is used as it is."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.default_rng(seed)
+    return np.random.default_rng(check_integer("seed", seed, 0))
+
+
+def _plain(state: Any) -> Any:
+    """Return a bit generator's state with arrays as lists, fit for JSON."""
+    if isinstance(state, dict):
+        return {name: _plain(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray | np.generic) else state

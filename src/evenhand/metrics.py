@@ -1,0 +1,152 @@
+"""How fair a run was: fairness regret, merit-selection alignment, growth, shares."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import linregress
+
+from evenhand.batch import Batch, Determined, Marginals
+from evenhand.checks import check_vector
+from evenhand.typing import Floats, Ints, compiled
+
+
+def losses(batch: Batch, target: Floats) -> Floats:
+    r"""Query-normalised fairness loss (n, s) of every query of a batch.
+
+    A query of r arms whose set, given the history, has marginals p (sum r) loses
+    :math:`\| \frac Kr p - \pi^* \|_1`, whatever its size. The empty set is charged what the same
+    query would be charged at any other size.
+
+    Parameters
+    ----------
+    batch
+        Sets as asked, with what was known when they were drawn.
+    target
+        :math:`\pi^*` (m,), sums to k.
+    """
+    k = batch.orders.shape[1]
+    if isinstance(batch.exposure, Marginals):
+        return np.broadcast_to(np.abs(batch.exposure.q - target).sum(), batch.sizes.shape)
+    if isinstance(batch.exposure, Determined):
+        return _losses_of_sets(batch.orders, batch.sizes, target)
+    ends = batch.sizes.max(axis=1)  # the longest prefix ends in the target arm
+    inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
+    return target_losses(target, k)[batch.exposure.arms[:, None], inside]
+
+
+@compiled
+def _losses_of_sets(orders: Ints, sizes: Ints, target: Floats) -> Floats:
+    """Loss of known sets: K/r on each member, 0 on the others."""
+    n, s = sizes.shape
+    k = orders.shape[1]
+    total = target.sum()
+    result = np.empty((n, s))
+    for i in range(n):
+        for j in range(s):
+            loss = total
+            for r in range(sizes[i, j]):
+                due = target[orders[i, r]]
+                loss += abs(k / sizes[i, j] - due) - due
+            result[i, j] = loss
+    return result
+
+
+def target_losses(target: Floats, k: int) -> Floats:
+    r"""Losses (m, k + 1) of a query with a known target arm a and uniformly random others.
+
+    Column r >= 1 is the set B + a of r arms, in which another arm is with chance (r-1)/(M-1);
+    column 0 the set B alone, whose normalised marginals K/(M-1) do not depend on its size.
+    """
+    m = len(target)
+    r = np.arange(1, k + 1)
+    chances = np.append(k / max(1, m - 1), k * (r - 1) / (r * max(1, m - 1)))
+    own = np.append(0.0, k / r)
+    table = np.empty((m, k + 1))
+    for column, (chance, mine) in enumerate(zip(chances, own, strict=True)):
+        others = np.abs(chance - target)
+        table[:, column] = others.sum() - others + np.abs(mine - target)
+    return table
+
+
+def alignment(merit: ArrayLike, selections: ArrayLike) -> float:
+    r"""Merit-selection alignment B: the mean of min(m/s, s/m) over arms, 1 if proportional.
+
+    m and s are the arms' shares of merit and of selections; an arm never selected scores 0.
+
+    Examples
+    --------
+    >>> alignment([0.2, 0.1], [200, 100])
+    1.0
+    >>> alignment([0.2, 0.2], [100, 0])
+    0.25
+    """
+    return float(shares(merit, selections).alignment.mean())
+
+
+class Shares(NamedTuple):
+    """Arms in decreasing merit, with their shares of merit and selection, ratio and alignment."""
+
+    arms: Ints
+    merit: Floats
+    selection: Floats
+    ratio: Floats
+    alignment: Floats
+
+
+def shares(merit: ArrayLike, selections: ArrayLike) -> Shares:
+    """Compare shares of merit and of selections arm by arm.
+
+    The ratio is merit over selection: infinite for an arm with merit that was never selected.
+    """
+    due = check_vector("merit", merit, 0.0, np.inf)
+    got = check_vector("selections", selections, 0.0, np.inf)
+    if due.shape != got.shape:
+        raise ValueError(
+            f"merit and selections must have the same length, got {len(due)} and {len(got)}"
+        )
+    for name, vector in (("merit", due), ("selections", got)):
+        if vector.sum() == 0.0:
+            raise ValueError(f"{name} must not be all zero")
+    arms = np.argsort(-due, kind="stable")
+    m, s = due[arms] / due.sum(), got[arms] / got.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = m / s
+        score = np.where(s > 0, np.fmin(ratio, s / m), 0.0)
+    return Shares(arms, m, s, ratio, np.where(m > 0, score, 0.0))
+
+
+class Slope(NamedTuple):
+    """Exponent of growth with its standard error."""
+
+    value: float
+    stderr: float
+
+
+def slope(horizons: ArrayLike, regret: ArrayLike) -> Slope:
+    """Slope of log regret against log horizon.
+
+    Parameters
+    ----------
+    horizons
+        (n,) horizons, at least 3 of them for one run, 2 for several.
+    regret
+        (n,) regret of one run at each, or (replications, n). With several replications a line is
+        fitted to each, and the standard error is that of their mean slope.
+
+    Examples
+    --------
+    >>> slope([1e4, 1e5, 1e6], [100.0, 1000.0, 10000.0]).value
+    1.0
+    """
+    x = np.log(check_vector("horizons", horizons, np.finfo(float).tiny, np.inf))
+    y = np.asarray(regret, dtype=np.float64)
+    if y.shape[-1:] != x.shape or y.ndim not in (1, 2):
+        raise ValueError(f"regret must have shape (n,) or (r, n) with n={len(x)}, got {y.shape}")
+    if not np.all(y > 0):
+        raise ValueError("regret must be above 0 to have a logarithm")
+    if y.ndim == 2 and len(y) > 1:
+        slopes = np.array([linregress(x, np.log(row)).slope for row in y])
+        return Slope(float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes))))
+    fit = linregress(x, np.log(y.reshape(-1)))
+    return Slope(float(fit.slope), float(fit.stderr))

@@ -1,0 +1,218 @@
+"""The loop: a learner asks, a game answers, and what happened is recorded."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.batch import Batch
+from evenhand.checks import as_integers, check_integer, check_vector
+from evenhand.games import Game
+from evenhand.learners import Learner
+from evenhand.learners.learner import Seed, as_generator
+from evenhand.metrics import alignment, losses
+from evenhand.typing import Floats, Ints, compiled
+
+MAX_MERIT_CURVES = 1000  # up to so many arms, merits are recorded at the checkpoints
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a simulation recorded.
+
+    Attributes
+    ----------
+    checkpoints
+        (c,) numbers of queries.
+    regret
+        (c,) cumulative fairness regret after so many queries.
+    selections
+        (m,) how often each arm was in a queried set, of any size.
+    alignment
+        Merit-selection alignment B of those.
+    merit, marginals
+        (m,) the learner's estimates and next marginals at the end.
+    merits
+        (c, m) the estimates in use at each checkpoint, for m <= 1000.
+    queries
+        Queries made.
+    seconds
+        Wall-clock time.
+    """
+
+    checkpoints: Ints
+    regret: Floats
+    selections: Ints
+    alignment: float
+    merit: Floats
+    marginals: Floats
+    merits: Floats | None
+    queries: int
+    seconds: float
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a simulation; ``run`` holds all that was recorded until then."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"interrupted after {run.queries} queries; what was recorded is in .run")
+        self.run = run
+
+
+def simulate(
+    learner: Learner,
+    game: Game,
+    horizon: int,
+    *,
+    target: ArrayLike,
+    seed: Seed,
+    checkpoints: ArrayLike | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Run:
+    """Let a learner play a game and record its fairness regret.
+
+    Exact conditional losses are summed, selections are counted, and memory does not grow with the
+    horizon. No reward is drawn where the learner wants none.
+
+    Parameters
+    ----------
+    learner, game
+        Who asks and who answers.
+    horizon
+        Queries to make; the learner's own horizon, if it has one.
+    target
+        (m,) fair marginals that regret is measured against; see :func:`evenhand.fair_policy`.
+    seed
+        Seed or generator of the game's noise.
+    checkpoints
+        Numbers of queries at which to record; by default ten a decade, and the horizon.
+    progress
+        Called with the number of queries made so far, after every batch.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, a KeyboardInterrupt that carries what was recorded.
+    """
+    horizon = check_integer("horizon", horizon, 1)
+    if learner.m != game.m:
+        raise ValueError(f"learner and game must have the same arms, got {learner.m} and {game.m}")
+    if learner.horizon not in (None, horizon):
+        raise ValueError(
+            f"horizon must be the learner's own {learner.horizon}, got horizon={horizon}"
+        )
+    record = _Record(learner, horizon, check_target(target, learner.m, learner.k), checkpoints)
+    rng = as_generator(seed)
+    try:
+        while learner.queries < horizon:
+            batch = learner.ask(horizon - learner.queries)
+            record.add(batch)
+            if batch.learns:
+                learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+            if progress is not None:
+                progress(learner.queries)
+    except KeyboardInterrupt:
+        raise Interrupted(record.finish()) from None
+    return record.finish()
+
+
+def check_target(target: ArrayLike, m: int, k: int) -> Floats:
+    """Return fair marginals (m,) that sum to k; they may exceed 1 where nothing was capped."""
+    vector = check_vector("target", target, 0.0, np.inf)
+    if len(vector) != m:
+        raise ValueError(f"target must have shape ({m},), got {vector.shape}")
+    if abs(vector.sum() - k) > 1e-6 * k:
+        raise ValueError(
+            f"target must sum to k={k}, got {vector.sum():.6g}; make it with evenhand.fair_policy"
+        )
+    return vector
+
+
+def log_spaced(horizon: int, per_decade: int = 10) -> Ints:
+    """Whole numbers from 1 to the horizon, evenly spaced in their logarithm, and the horizon."""
+    n = int(np.ceil(per_decade * np.log10(max(horizon, 2)))) + 1
+    return np.unique(np.rint(np.geomspace(1, horizon, n)).astype(np.int64))
+
+
+class _Record:
+    """Running sums of a simulation."""
+
+    def __init__(
+        self, learner: Learner, horizon: int, target: Floats, checkpoints: ArrayLike | None
+    ) -> None:
+        marks = (
+            log_spaced(horizon) if checkpoints is None else as_integers("checkpoints", checkpoints)
+        )
+        if (
+            marks.ndim != 1
+            or np.any(np.diff(marks) <= 0)
+            or not np.all((marks >= 1) & (marks <= horizon))
+        ):
+            raise ValueError(f"checkpoints must rise within 1..{horizon}, got {marks.tolist()}")
+        self.learner, self.target = learner, target
+        self.marks = marks[marks > learner.queries]
+        self.at = learner.queries
+        self.total = 0.0
+        self.regret: list[float] = []
+        self.merits: list[Floats] | None = [] if learner.m <= MAX_MERIT_CURVES else None
+        self.selections = np.zeros(learner.m, np.int64)
+        self.start = time.perf_counter()
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch's losses and selections, reading off the checkpoints inside it."""
+        loss = losses(batch, self.target)
+        n_passed = len(self.regret)
+        inside = self.marks[
+            n_passed : np.searchsorted(self.marks, self.at + batch.queries, "right")
+        ]
+        if is_constant(loss):
+            rate = float(loss.flat[0])
+            self.regret += [self.total + rate * (mark - self.at) for mark in inside.tolist()]
+            self.total += rate * batch.queries
+        else:
+            steps = np.repeat(batch.times, loss.shape[1])
+            before = np.append(0, np.cumsum(steps))
+            sums = np.append(0.0, np.cumsum(loss.reshape(-1) * steps))
+            place = np.searchsorted(before, inside - self.at, "left") - 1
+            part = (inside - self.at - before[place]) * loss.reshape(-1)[place]
+            self.regret += (self.total + sums[place] + part).tolist()
+            self.total += float(sums[-1])
+        if self.merits is not None and len(inside):
+            self.merits += [self.learner.merit] * len(inside)
+        self.at += batch.queries
+        count_selections(self.selections, batch.orders, batch.sizes, batch.times)
+
+    def finish(self) -> Run:
+        """Return what was recorded."""
+        n = len(self.regret)
+        any_drawn = self.selections.any() and self.target.any()
+        return Run(
+            checkpoints=self.marks[:n],
+            regret=np.array(self.regret),
+            selections=self.selections,
+            alignment=alignment(self.target, self.selections) if any_drawn else float("nan"),
+            merit=self.learner.merit,
+            marginals=self.learner.marginals,
+            merits=None
+            if self.merits is None
+            else np.array(self.merits).reshape(n, self.learner.m),
+            queries=self.at,
+            seconds=time.perf_counter() - self.start,
+        )
+
+
+def is_constant(loss: Floats) -> bool:
+    """Whether an array is one number broadcast, as the losses of a randomised policy are."""
+    return not any(loss.strides)
+
+
+@compiled
+def count_selections(selections: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
+    """Count each arm's memberships in the queried prefixes."""
+    n, s = sizes.shape
+    for i in range(n):
+        for j in range(s):
+            for r in range(sizes[i, j]):
+                selections[orders[i, r]] += times[i]
