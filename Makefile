@@ -20,7 +20,7 @@ demo: $(READY)
 	$(BIN)/python -m evenhand
 
 slow: $(READY)
-	$(BIN)/pytest -n 2 -q -m slow
+	$(BIN)/pytest -q -m slow
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenhand import designs, games
+from evenhand import designs, games, learners
 
 MARGINALS = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
 
@@ -47,4 +47,27 @@ DESIGNS = {
     "systematic_shuffled": lambda: designs.Systematic(MARGINALS, order=[3, 0, 5, 2, 4, 1]),
     "one_of_many": lambda: designs.ConditionalPoisson.fit([0.4, 0.3, 0.2, 0.1]),
     "all_of_them": lambda: designs.ConditionalPoisson.fit([1.0, 1.0, 1.0]),
+}
+
+# each makes a learner from (m, k, horizon, seed); a learner that needs no horizon ignores it
+LEARNERS = {
+    "iw_ksvfair": lambda m, k, t, s: learners.IWKSVFair(m, k, t, eta=0.4, seed=s),
+    "iw_ksvfair_to_the_letter": lambda m, k, t, s: learners.IWKSVFair(
+        m, k, t, eta=0.4, growth=0, seed=s
+    ),
+    "iw_ksvfair_exact": lambda m, k, t, s: learners.IWKSVFair(
+        m, k, t, eta=0.4, design=designs.EnumeratedMaxEntropy, growth=0.1, seed=s
+    ),
+    "no_mix": lambda m, k, t, s: learners.IWKSVFair.no_mix(m, k, t, floor=0.05, seed=s),
+    "no_iw": lambda m, k, t, s: learners.IWKSVFair.no_iw(m, k, t, eta=0.4, seed=s),
+    "muras": lambda m, k, t, s: learners.MURaS(m, k, t, lam=6.0, seed=s),
+    "muras_systematic": lambda m, k, t, s: learners.MURaS(
+        m, k, t, lam=6.0, rounding=designs.Systematic, seed=s
+    ),
+    "muras_arm_by_arm": lambda m, k, t, s: learners.MURaS(m, k, t, lam=6.0, shuffled=False, seed=s),
+    "urs": lambda m, k, t, s: learners.URS(m, k, seed=s),
+    "etcg": lambda m, k, t, s: learners.ETCG(m, k, t, seed=s),
+    "gap_e": lambda m, k, t, s: learners.GapE(m, k, t, seed=s),
+    "gap_e_to_the_letter": lambda m, k, t, s: learners.GapE(m, k, t, growth=0, seed=s),
+    "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }

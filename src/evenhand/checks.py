@@ -72,10 +72,10 @@ def check_vector(name: str, values: ArrayLike, low: float, high: float) -> Float
 
 def check_entries(name: str, values: Floats, low: float, high: float, remedy: str = "") -> None:
     """Refuse the first entry that is nan, infinite or outside [low, high]."""
-    bad = ~(np.isfinite(values) & (values >= low) & (values <= high))
-    if not bad.any():
+    flat = first_outside(values.reshape(-1), low, high)
+    if flat < 0:
         return
-    where = np.unravel_index(int(np.argmax(bad)), values.shape)
+    where = np.unravel_index(flat, values.shape)
     index = ", ".join(str(int(i)) for i in where)
     if np.isfinite(high):
         rule = f"lie in [{low:g}, {high:g}]"
@@ -147,6 +147,15 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+@compiled
+def first_outside(values: Floats, low: float, high: float) -> int:
+    """First entry that is nan, infinite or outside [low, high]; -1 if there is none."""
+    for i in range(len(values)):
+        if not (low <= values[i] <= high and np.isfinite(values[i])):
+            return i
+    return -1
 
 
 @compiled

@@ -1,5 +1,6 @@
 """How fair a run was: fairness regret, merit-selection alignment, growth, shares."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,8 @@ from evenhand.checks import check_vector
 from evenhand.typing import Floats, Ints, compiled
 
 
-def losses(batch: Batch, target: Floats) -> Floats:
-    r"""Query-normalised fairness loss (n, s) of every query of a batch.
+class FairnessLoss:
+    r"""Query-normalised fairness loss of the queries of a batch.
 
     A query of r arms whose set, given the history, has marginals p (sum r) loses
     :math:`\| \frac Kr p - \pi^* \|_1`, whatever its size. The empty set is charged what the same
@@ -20,19 +21,30 @@ def losses(batch: Batch, target: Floats) -> Floats:
 
     Parameters
     ----------
-    batch
-        Sets as asked, with what was known when they were drawn.
     target
         :math:`\pi^*` (m,), sums to k.
+    k
+        Budget.
     """
-    k = batch.orders.shape[1]
-    if isinstance(batch.exposure, Marginals):
-        return np.broadcast_to(np.abs(batch.exposure.q - target).sum(), batch.sizes.shape)
-    if isinstance(batch.exposure, Determined):
-        return _losses_of_sets(batch.orders, batch.sizes, target)
-    ends = batch.sizes.max(axis=1)  # the longest prefix ends in the target arm
-    inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
-    return target_losses(target, k)[batch.exposure.arms[:, None], inside]
+
+    def __init__(self, target: Floats, k: int) -> None:
+        self.target, self.k = target, k
+
+    @cached_property
+    def of_targets(self) -> Floats:
+        """Table (m, k + 1) of :func:`target_losses`."""
+        return target_losses(self.target, self.k)
+
+    def __call__(self, batch: Batch) -> Floats | float:
+        """Return the loss (n, s) of every query; one number where it is the same for all."""
+        exposure = batch.exposure
+        if isinstance(exposure, Marginals):
+            return float(np.abs(exposure.q - self.target).sum())
+        if isinstance(exposure, Determined):
+            return _losses_of_sets(batch.orders, batch.sizes, self.target)
+        ends = batch.sizes.max(axis=1)  # the longest prefix ends in the target arm
+        inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
+        return self.of_targets[exposure.arms[:, None], inside]
 
 
 @compiled
@@ -136,7 +148,7 @@ def slope(horizons: ArrayLike, regret: ArrayLike) -> Slope:
 
     Examples
     --------
-    >>> slope([1e4, 1e5, 1e6], [100.0, 1000.0, 10000.0]).value
+    >>> round(slope([1e4, 1e5, 1e6], [100.0, 1000.0, 10000.0]).value, 12)
     1.0
     """
     x = np.log(check_vector("horizons", horizons, np.finfo(float).tiny, np.inf))

@@ -12,7 +12,7 @@ from evenhand.checks import as_integers, check_integer, check_vector
 from evenhand.games import Game
 from evenhand.learners import Learner
 from evenhand.learners.learner import Seed, as_generator
-from evenhand.metrics import alignment, losses
+from evenhand.metrics import FairnessLoss, alignment
 from evenhand.typing import Floats, Ints, compiled
 
 MAX_MERIT_CURVES = 1000  # up to so many arms, merits are recorded at the checkpoints
@@ -154,6 +154,7 @@ class _Record:
         self.learner, self.target = learner, target
         self.marks = marks[marks > learner.queries]
         self.at = learner.queries
+        self.loss = FairnessLoss(target, learner.k)
         self.total = 0.0
         self.regret: list[float] = []
         self.merits: list[Floats] | None = [] if learner.m <= MAX_MERIT_CURVES else None
@@ -162,26 +163,19 @@ class _Record:
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses and selections, reading off the checkpoints inside it."""
-        loss = losses(batch, self.target)
-        n_passed = len(self.regret)
-        inside = self.marks[
-            n_passed : np.searchsorted(self.marks, self.at + batch.queries, "right")
-        ]
-        if is_constant(loss):
-            rate = float(loss.flat[0])
-            self.regret += [self.total + rate * (mark - self.at) for mark in inside.tolist()]
-            self.total += rate * batch.queries
+        loss, queries = self.loss(batch), batch.queries
+        end = self.at + queries
+        inside = self.marks[len(self.regret) : np.searchsorted(self.marks, end, "right")]
+        if isinstance(loss, float):
+            self.regret += [self.total + loss * (mark - self.at) for mark in inside.tolist()]
+            self.total += loss * queries
         else:
-            steps = np.repeat(batch.times, loss.shape[1])
-            before = np.append(0, np.cumsum(steps))
-            sums = np.append(0.0, np.cumsum(loss.reshape(-1) * steps))
-            place = np.searchsorted(before, inside - self.at, "left") - 1
-            part = (inside - self.at - before[place]) * loss.reshape(-1)[place]
-            self.regret += (self.total + sums[place] + part).tolist()
-            self.total += float(sums[-1])
+            read = np.empty(len(inside))
+            self.total = add_losses(loss, batch.times, self.at, self.total, inside, read)
+            self.regret += read.tolist()
         if self.merits is not None and len(inside):
             self.merits += [self.learner.merit] * len(inside)
-        self.at += batch.queries
+        self.at = end
         count_selections(self.selections, batch.orders, batch.sizes, batch.times)
 
     def finish(self) -> Run:
@@ -203,9 +197,20 @@ class _Record:
         )
 
 
-def is_constant(loss: Floats) -> bool:
-    """Whether an array is one number broadcast, as the losses of a randomised policy are."""
-    return not any(loss.strides)
+@compiled
+def add_losses(
+    loss: Floats, times: Ints, at: int, total: float, marks: Ints, read: Floats
+) -> float:
+    """Add losses in row order to a total and read it off at the marks; returns the new total."""
+    passed = 0
+    for i in range(len(loss)):
+        for one in loss[i]:
+            while passed < len(marks) and marks[passed] <= at + times[i]:
+                read[passed] = total + (marks[passed] - at) * one
+                passed += 1
+            at += times[i]
+            total += times[i] * one
+    return total
 
 
 @compiled

@@ -42,7 +42,7 @@ def save(learner: Learner, path: str | Path) -> None:
 def load(path: str | Path) -> Learner:
     """Read a learner written by :func:`save`; it goes on bit for bit."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         snapshot = json.loads(str(arrays.pop(JSON_KEY)))
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -2,18 +2,17 @@
 
 import math
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.designs.alias import Alias, build_alias, draw_alias
 from evenhand.designs.design import Design, shuffle
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 MAX_STEPS = 500
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
@@ -59,21 +58,9 @@ class ConditionalPoisson(Design):
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
         self.m, self.k = len(log_weights), k
         self._given = log_weights
-        self._always: Ints = np.flatnonzero(log_weights == np.inf)
-        self._free: Ints = np.flatnonzero(np.isfinite(log_weights))
+        self.log_weights, self.marginals, coins = _describe(log_weights, k)
+        self._free, self._always, self._p, self._q, self._log_normaliser = coins
         self._k_free = k - len(self._always)
-        theta = log_weights[self._free]
-        if len(theta):
-            theta = theta + centre(theta, self._k_free)
-        self._p, self._q = sigmoid(theta)
-        self.marginals = np.zeros(self.m)
-        self.marginals[self._always] = 1.0
-        self.log_weights = log_weights.copy()
-        self.log_weights[self._free] = theta
-        self._log_heads = 0.0
-        if len(theta):
-            self._log_heads, given, _ = condition(self._p, self._q, self._k_free)
-            self.marginals[self._free] = given
 
     @classmethod
     def fit(cls, marginals: ArrayLike, tol: float = 1e-10, start: Floats | None = None) -> Self:
@@ -94,22 +81,15 @@ class ConditionalPoisson(Design):
         """
         target, k = check_marginals(marginals)
         check_positive("tol", tol)
-        theta, wanted, k_free = split_certain(target, k)
-        free = np.isfinite(theta)
-        if start is not None:
-            begin = np.asarray(start, dtype=np.float64)
-            if begin.shape != target.shape:
-                raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
-            usable = free & np.isfinite(begin)
-            theta[usable] = begin[usable]
-        if free.any():
-            fitted, error, steps = _fit(theta[free], wanted, k_free, tol)
-            if not error <= tol:
-                raise RuntimeError(
-                    f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
-                    f"steps, tol={tol:g}; raise tol"
-                )
-            theta[free] = fitted
+        begin = np.full(len(target), np.nan) if start is None else np.asarray(start, np.float64)
+        if begin.shape != target.shape:
+            raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
+        theta, error, steps = _calibrate(target, begin, k, tol)
+        if not error <= tol:
+            raise RuntimeError(
+                f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
+                f"steps, tol={tol:g}; raise tol"
+            )
         return cls(theta, k)
 
     @classmethod
@@ -191,11 +171,6 @@ class ConditionalPoisson(Design):
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
-    @cached_property
-    def _log_normaliser(self) -> float:
-        # the coins' chance of K heads, over their chance of none
-        return self._log_heads - float(np.log(self._q).sum())
-
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
         return {"log_weights": self._given}
@@ -218,29 +193,69 @@ class ConditionalPoisson(Design):
     @cached_property
     def _sampler(self) -> Alias | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        odds = self._p / self._q
-        if self._k_free == 0:
+        odds, k = self._p / self._q, self._k_free
+        if k == 0:
             return build_alias(odds)
-        log_accepted = (
-            gammaln(self._k_free + 1) + self._log_normaliser - self._k_free * np.log(odds.sum())
-        )
+        log_accepted = math.lgamma(k + 1) + self._log_normaliser - k * math.log(odds.sum())
         if log_accepted >= math.log(MIN_ACCEPTANCE):
             return build_alias(odds)
         return build_tree(self._p, self._q)
 
 
+class Coins(NamedTuple):
+    """Arms with a choice, arms always in, the free coins, and log Z of their weights."""
+
+    free: Ints
+    always: Ints
+    p: Floats
+    q: Floats
+    log_normaliser: float
+
+
+@compiled
+def _describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
+    """Return centred log weights, marginals and coins."""
+    always = np.flatnonzero(log_weights == np.inf)
+    free = np.flatnonzero(np.isfinite(log_weights))
+    centred, marginals, log_normaliser = log_weights.copy(), np.zeros(len(log_weights)), 0.0
+    marginals[always] = 1.0
+    theta = log_weights[free]
+    if len(theta) > 0:
+        theta += centre(theta, k - len(always))
+    p, q = sigmoid(theta)
+    if len(theta) > 0:
+        log_heads, given, _ = condition(p, q, k - len(always))
+        marginals[free] = given
+        centred[free] = theta
+        log_normaliser = log_heads - np.log(q).sum()  # chance of k heads over that of none
+    return centred, marginals, Coins(free, always, p, q, log_normaliser)
+
+
+@compiled
 def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
-    """Log-odds of the target, infinite where it leaves no choice; free targets; their budget."""
-    theta = np.full(len(target), -np.inf)
-    theta[target == 1.0] = np.inf
-    free: Bools = (target > 0.0) & (target < 1.0)
-    k_free = k - int(np.sum(target == 1.0))
-    if k_free <= 0 or k_free >= free.sum():  # the free entries are 0 or 1 but for rounding
+    """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
+    theta = np.log(target) - np.log1p(-target)  # infinite at 0 and 1
+    free = np.flatnonzero(np.isfinite(theta))
+    k_free = k - np.sum(target == 1.0)
+    if k_free <= 0 or k_free >= len(free):  # the free entries are 0 or 1 but for rounding
         theta[free] = np.inf if k_free > 0 else -np.inf
         return theta, np.empty(0), 0
-    logit = np.log(target[free]) - np.log1p(-target[free])
-    theta[free] = logit + centre(logit, k_free)  # what the sum lacks to an integer
-    return theta, theta[free].copy(), k_free
+    wanted = theta[free]
+    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
+    theta[free] = wanted
+    return theta, wanted, k_free
+
+
+@compiled
+def _calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
+    """Log weights whose marginals are the target, the error left and the steps taken."""
+    theta, wanted, k_free = split_certain(target, k)
+    free = np.flatnonzero(np.isfinite(theta))
+    if len(free) == 0:
+        return theta, 0.0, 0
+    begin = np.where(np.isfinite(start[free]), start[free], wanted)
+    theta[free], error, steps = _fit(begin, wanted, k_free, tol)
+    return theta, error, steps
 
 
 @compiled

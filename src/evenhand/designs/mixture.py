@@ -1,6 +1,7 @@
 """A design mixed with the uniform one."""
 
 import math
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -39,14 +40,21 @@ class Mixture(Design, Generic[D]):
         self.design = design
         self.eta = check_number("eta", eta, 0.0, 1.0)
         self.m, self.k = design.m, design.k
-        self.uniform = Uniform(self.m, self.k)
         self.marginals = (1.0 - self.eta) * design.marginals + self.eta * self.k / self.m
+
+    @cached_property
+    def uniform(self) -> Uniform:
+        """The other part."""
+        return Uniform(self.m, self.k)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         plain = rng.random(n) < self.eta
+        n_plain = int(plain.sum())
+        if n_plain == 0:
+            return self.design.sample(n, rng)
         rows = np.empty((n, self.k), np.int64)
-        rows[plain] = self.uniform.sample(int(plain.sum()), rng)
-        rows[~plain] = self.design.sample(int(n - plain.sum()), rng)
+        rows[plain] = self.uniform.sample(n_plain, rng)
+        rows[~plain] = self.design.sample(n - n_plain, rng)
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:

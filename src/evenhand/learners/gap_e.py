@@ -9,7 +9,7 @@ from evenhand.checks import check_number, check_positive
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import Pending, add_gains, means, rounds_to_serve
 from evenhand.predecessors import draw_predecessors
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 
 class GapE(Learner):
@@ -61,26 +61,15 @@ class GapE(Learner):
         if self._pending.left:
             arm = int(self._pending.arrays["arms"][self._pending.taken])
         else:
-            arm = int(self._choose(1, self._pulled.copy(), self._top(np.arange(self.m)))[0])
+            arm = int(self._choose(1, self._pulled.copy(), np.arange(self.m))[0])
         rest = (self.k - 1) / max(1, self.m - 1)
         return np.where(np.arange(self.m) == arm, 1.0, rest)
 
-    def _top(self, ranks: Ints) -> Bools:
-        """The K arms of the largest estimates; ``ranks`` breaks ties."""
-        merit = np.nan_to_num(self.merit)
-        return np.isin(np.arange(self.m), np.lexsort((ranks, -merit))[: self.k])
-
-    def _choose(self, n: int, pulled: Ints, top: Bools) -> Ints:
+    def _choose(self, n: int, pulled: Ints, ties: Ints) -> Ints:
         """Choose n targets in turn and count them in ``pulled``."""
-        merit = np.nan_to_num(self.merit)
-        if top.all():
-            gap, complexity = np.zeros(self.m), 1.0
-        else:
-            border = np.where(top, merit[~top].max(), merit[top].min())
-            gap = np.abs(merit - border)
-            complexity = (np.maximum(gap, 1.0 / np.sqrt(np.maximum(pulled, 1))) ** -2.0).sum()
         assert self.horizon is not None
-        return _choose(-gap, self.c**2 * (self.horizon // 2) / complexity, pulled, n)
+        merit = self._totals / np.maximum(self._counts, 1)
+        return _choose(merit, self.k, self.c**2 * (self.horizon // 2), pulled, ties, n)
 
     def _refresh(self) -> None:
         """Choose and draw the pulls of the next batch."""
@@ -92,14 +81,15 @@ class GapE(Learner):
             self._pulled[arms] += 1
         else:
             n = min(left, rounds_to_serve(pulls, self.growth, self.m, self.k))
-            arms = self._choose(n, self._pulled, self._top(self._rng.permutation(self.m)))
+            arms = self._choose(n, self._pulled, self._rng.permutation(self.m))
         orders, sizes = draw_predecessors(arms, self.m, self.k, self._rng)
         self._pending = Pending(arms=arms, orders=orders, sizes=sizes)
 
     def _ask(self, limit: int) -> Draft:
         if limit < 2:  # the odd query at the end
             self._warn_small_limit(limit, 2)
-            top = np.flatnonzero(self._top(self._rng.permutation(self.m)))
+            merit = self._totals / np.maximum(self._counts, 1)
+            top = ranked(merit, self._rng.permutation(self.m))[: self.k]
             return Draft.unlearnt(top[None, :], np.array([limit]), Determined())
         if not self._pending.left:
             self._refresh()
@@ -132,13 +122,28 @@ class GapE(Learner):
 
 
 @compiled
-def _choose(score: Floats, bonus: float, pulled: Ints, n: int) -> Ints:
-    """Choose n times the arm of the largest score + sqrt(bonus / pulled); the first of equals."""
-    index = score + np.sqrt(bonus / pulled)
+def ranked(merit: Floats, ties: Ints) -> Ints:
+    """Arms in decreasing merit; equal ones in the order of ``ties``."""
+    return ties[np.argsort(-merit[ties], kind="mergesort")]
+
+
+@compiled
+def _choose(merit: Floats, k: int, budget: float, pulled: Ints, ties: Ints, n: int) -> Ints:
+    """Choose n times the arm of the largest index; the first of equals."""
+    m = len(merit)
+    score, complexity = np.zeros(m), 1.0
+    if k < m:
+        order = ranked(merit, ties)
+        score[order[:k]] = merit[order[k]] - merit[order[:k]]  # minus the distance to the border
+        score[order[k:]] = merit[order[k:]] - merit[order[k - 1]]
+        complexity = 0.0
+        for a in range(m):
+            complexity += 1.0 / max(-score[a], 1.0 / np.sqrt(max(pulled[a], 1))) ** 2
+    index = score + np.sqrt(budget / complexity / pulled)
     chosen = np.empty(n, np.int64)
     for i in range(n):
         arm = np.argmax(index)
         pulled[arm] += 1
-        index[arm] = score[arm] + np.sqrt(bonus / pulled[arm])
+        index[arm] = score[arm] + np.sqrt(budget / complexity / pulled[arm])
         chosen[i] = arm
     return chosen

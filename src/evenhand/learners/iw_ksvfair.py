@@ -114,14 +114,15 @@ class IWKSVFair(Learner):
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
-        if self._pending.left and self._mixture is not None:
+        assert self.horizon is not None
+        trailing = self.horizon - self.queries < self.k
+        if self._mixture is not None and (self._pending.left or trailing):
             return self._mixture.marginals
         return (1.0 - self.eta) * self._policy() + self.eta * self.k / self.m
 
     def _policy(self) -> Floats:
         """Clipped, proportional, projected (Alg. 1, lines 4 to 7); unseen arms stand at floor."""
-        merit = self._totals / np.maximum(self._counts, 1)
-        return fill(np.clip(merit, self.floor, 1.0), self.k)
+        return fill(clipped_means(self._totals, self._counts, self.floor), self.k)
 
     def _calibrate(self) -> Mixture[MaxEntropy]:
         """Make the design of the current policy (Alg. 1, line 8)."""
@@ -165,7 +166,8 @@ class IWKSVFair(Learner):
         assert self._mixture is not None
         rows = self._pending.take(min(max(1, min(limit, MAX_BATCH) // self.k), self._pending.left))
         orders = rows["orders"]
-        sizes = np.tile(np.arange(1, self.k + 1), (len(orders), 1))
+        sizes = np.empty(orders.shape, np.int64)
+        sizes[:] = np.arange(1, self.k + 1)
         exposure = Marginals(self._mixture.marginals)
         return Draft(orders, sizes, exposure, {"weights": rows["weights"]})
 
@@ -219,6 +221,15 @@ def _mixing(m: int, k: int, horizon: int, gamma: float | None, eta: float | None
             f"{theory.smallest_gamma(m, k, horizon):.6g} so that eta <= 1, got gamma={gamma:g}"
         )
     return share
+
+
+@compiled
+def clipped_means(totals: Floats, counts: Ints, floor: float) -> Floats:
+    """Running means clipped to [floor, 1] (Alg. 1, line 5)."""
+    result = np.empty_like(totals)
+    for a in range(len(totals)):
+        result[a] = min(max(totals[a] / max(counts[a], 1), floor), 1.0)
+    return result
 
 
 @compiled

@@ -1,0 +1,103 @@
+"""Regret on the synthetic dataset: schedules and designs agree, and the size is right."""
+
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+from evenhand import designs, fair_policy, kshapley, simulate
+from evenhand.games import synthetic
+from evenhand.learners import ETCG, URS, GapE, IWKSVFair
+from evenhand.streams import stream
+from tests.stat_checks import check_mean
+
+pytestmark = pytest.mark.statistical
+SEED = 2026
+
+
+def final_regret(make, m, k, horizon, replication):
+    """Regret of one replication: its own instance, noise and learner."""
+    game = synthetic(m, stream(SEED, replication, "instance"))
+    target = fair_policy(kshapley(game, k), k)
+    learner = make(m, k, horizon, seed=stream(SEED, replication, "learner"))
+    noise = stream(SEED, replication, "environment")
+    return simulate(learner, game, horizon, target=target, seed=noise).regret[-1]
+
+
+def final_regrets(make, m, k, horizon, n, workers=1):
+    """Regret of n replications."""
+    one = partial(final_regret, make, m, k, horizon)
+    if workers == 1:
+        return np.array([one(r) for r in range(1, n + 1)])
+    with ProcessPoolExecutor(workers) as pool:
+        return np.array(list(pool.map(one, range(1, n + 1))))
+
+
+def urs(m, k, horizon, seed):
+    return URS(m, k, seed=seed)
+
+
+iw = partial(IWKSVFair, gamma=0.8)
+iw_letter = partial(IWKSVFair, gamma=0.8, growth=0)
+iw_hardly = partial(IWKSVFair, gamma=0.8, growth=1.0)
+iw_rarely = partial(IWKSVFair, gamma=0.8, growth=0.01)
+iw_exact = partial(IWKSVFair, gamma=0.8, design=designs.EnumeratedMaxEntropy)
+iw_exact_rarely = partial(iw_exact, growth=0.01)
+gap_letter = partial(GapE, growth=0)
+
+
+def test_iw_ksvfair_refreshed_on_schedule_has_the_mean_regret_of_every_round():
+    letter = final_regrets(iw_letter, 20, 5, 10**5, 20)
+    schedule = final_regrets(iw, 20, 5, 10**5, 20)
+    check_mean(letter - schedule, 0.0, resolution=0.4 * letter.mean())
+    assert schedule.mean() == pytest.approx(2.9e4, rel=0.2)
+    # negative control: policies kept as long again as all before cost regret the check sees
+    hardly = final_regrets(iw_hardly, 20, 5, 10**5, 20)
+    with pytest.raises(AssertionError, match="mean is off"):
+        check_mean(hardly - schedule, 0.0, resolution=hardly.mean())
+
+
+def test_gap_e_refreshed_on_schedule_has_the_mean_regret_of_every_round():
+    letter = final_regrets(gap_letter, 20, 5, 10**5, 20)
+    schedule = final_regrets(GapE, 20, 5, 10**5, 20)
+    check_mean(letter - schedule, 0.0, resolution=0.4 * letter.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("letter", "schedule"), [(iw_letter, iw), (gap_letter, GapE)], ids=["iw_ksvfair", "gap_e"]
+)
+def test_schedules_have_the_mean_regret_of_every_round_at_1e6(letter, schedule):
+    one = final_regrets(letter, 20, 5, 10**6, 20, workers=2)
+    other = final_regrets(schedule, 20, 5, 10**6, 20, workers=2)
+    check_mean(one - other, 0.0, resolution=0.4 * one.mean())
+
+
+def test_enumerated_and_scalable_designs_have_the_same_mean_regret():
+    one = final_regrets(iw_exact_rarely, 8, 3, 10**4, 10)
+    other = final_regrets(iw_rarely, 8, 3, 10**4, 10)
+    check_mean(one - other, 0.0, resolution=0.6 * one.mean())
+
+
+@pytest.mark.slow
+def test_enumerated_and_scalable_designs_have_the_same_mean_regret_at_the_papers_size():
+    one = final_regrets(iw_exact, 20, 5, 10**6, 10, workers=2)
+    other = final_regrets(iw, 20, 5, 10**6, 10, workers=2)
+    check_mean(one - other, 0.0, resolution=0.6 * one.mean())
+
+
+@pytest.mark.parametrize(("horizon", "size"), [(10**4, 7e3), (10**6, 1.2e5)])
+def test_regret_of_iw_ksvfair_is_of_the_known_size(horizon, size):
+    assert final_regrets(iw, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
+
+
+def test_without_mixing_regret_is_an_order_of_magnitude_larger():
+    assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 10).mean() > 10 * 1.2e5
+
+
+def test_urs_and_etcg_lose_at_a_constant_rate():
+    per_query = final_regrets(urs, 20, 5, 10**6, 10) / 10**6
+    assert per_query.mean() == pytest.approx(1.57, rel=0.15)
+    longer = final_regrets(ETCG, 20, 5, 10**6, 10) - final_regrets(ETCG, 20, 5, 10**5, 10)
+    assert np.all(longer / 9e5 > 6)

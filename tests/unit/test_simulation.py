@@ -1,0 +1,260 @@
+"""The loop, what it records, and what is measured from it."""
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import evenhand
+from evenhand import fair_policy, kshapley, metrics, simulate
+from evenhand.games import NoisyOr, synthetic
+from evenhand.learners import ETCG, URS, IWKSVFair, MURaS
+from evenhand.simulation import log_spaced
+from evenhand.streams import stream
+from tests.contracts import LEARNERS
+
+M, K, T = 6, 3, 3001
+GAME = NoisyOr([0.1, 0.3, 0.45, 0.6, 0.75, 0.9])
+TARGET = fair_policy(kshapley(GAME, K), K)
+learners = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+
+
+def one_by_one(learner, game, horizon, target, seed):
+    """The naive loop: every query's loss and members, one at a time."""
+    loss = metrics.FairnessLoss(target, learner.k)
+    rng, per_query = np.random.default_rng(seed), []
+    selections = np.zeros(learner.m, int)
+    while learner.queries < horizon:
+        batch = learner.ask(horizon - learner.queries)
+        values = np.broadcast_to(loss(batch), batch.sizes.shape)
+        for order, sizes, times, row in zip(
+            batch.orders, batch.sizes, batch.times, values, strict=True
+        ):
+            for _ in range(times):
+                for size, value in zip(sizes, row, strict=True):
+                    per_query.append(value)
+                    selections[order[:size]] += 1
+        if batch.learns:
+            learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+    return np.cumsum(per_query), selections
+
+
+@learners
+def test_the_record_is_that_of_the_naive_loop(make):
+    marks = [1, 2, 3, 5, 17, 100, 101, 1500, 3000, 3001]
+    run = simulate(make(M, K, T, 1), GAME, T, target=TARGET, seed=2, checkpoints=marks)
+    regret, selections = one_by_one(make(M, K, T, 1), GAME, T, TARGET, 2)
+    assert len(regret) == run.queries == T
+    np.testing.assert_allclose(run.regret, regret[np.array(marks) - 1], rtol=1e-10)
+    np.testing.assert_array_equal(run.selections, selections)
+    assert run.merits.shape == (len(marks), M)
+    assert run.alignment == pytest.approx(metrics.alignment(TARGET, selections))
+
+
+def test_urs_costs_the_distance_of_uniform_from_fair():
+    for horizon in (1, 1000, 10**8):
+        run = simulate(URS(M, K, seed=0), GAME, horizon, target=TARGET, seed=0)
+        expected = horizon * np.abs(K / M - TARGET).sum()
+        assert run.regret[-1] == pytest.approx(expected, rel=1e-12)
+        assert run.selections.sum() == horizon * K
+
+
+def test_a_committed_set_costs_twice_what_it_lacks():
+    learner = ETCG(M, K, 10**8, seed=0)
+    marks = [10**7, 10**8]
+    run = simulate(learner, GAME, 10**8, target=TARGET, seed=0, checkpoints=marks)
+    chosen = np.flatnonzero(learner.marginals)
+    rate = (run.regret[1] - run.regret[0]) / (marks[1] - marks[0])
+    assert rate == pytest.approx(2 * (K - TARGET[chosen].sum()), rel=1e-9)
+
+
+def test_no_reward_is_drawn_where_none_is_wanted():
+    class Counting(NoisyOr):
+        pulled = 0
+
+        def pull(self, orders, sizes, rng):
+            type(self).pulled += sizes.size
+            return super().pull(orders, sizes, rng)
+
+    learner = MURaS(M, K, 10**6, lam=8, seed=0)
+    simulate(learner, Counting(GAME.mu), 10**6, target=TARGET, seed=0)
+    assert Counting.pulled == 2 * M * learner.samples
+
+
+def test_checkpoints_are_log_spaced_and_end_at_the_horizon():
+    marks = log_spaced(10**6)
+    assert marks[0] == 1
+    assert marks[-1] == 10**6
+    assert len(marks) <= 61
+    np.testing.assert_allclose(np.diff(np.log10(marks[30:])), 0.1, atol=2e-3)
+    assert log_spaced(1).tolist() == [1]
+
+
+def test_progress_is_reported():
+    seen = []
+    simulate(URS(M, K, seed=0), GAME, 500, target=TARGET, seed=0, progress=seen.append)
+    assert seen[-1] == 500
+
+
+def test_interrupting_loses_nothing_that_was_recorded():
+    def stop_at(queries):
+        if queries >= 1200:
+            signal.raise_signal(signal.SIGINT)
+
+    learner = IWKSVFair(M, K, T, eta=0.4, growth=0, seed=1)
+    with pytest.raises(evenhand.Interrupted, match="interrupted after 1200 queries") as caught:
+        simulate(learner, GAME, T, target=TARGET, seed=2, progress=stop_at)
+    part = caught.value.run
+    whole = simulate(IWKSVFair(M, K, T, eta=0.4, growth=0, seed=1), GAME, T, target=TARGET, seed=2)
+    assert part.queries == 1200
+    assert part.checkpoints.max() <= 1200
+    np.testing.assert_array_equal(part.regret, whole.regret[: len(part.regret)])
+    assert isinstance(caught.value, KeyboardInterrupt)
+
+
+def one_replication(replication):
+    game = synthetic(M, stream(3, replication, "instance"))
+    learner = IWKSVFair(M, K, T, eta=0.4, seed=stream(3, replication, "learner"))
+    target = fair_policy(kshapley(game, K), K)
+    run = simulate(learner, game, T, target=target, seed=stream(3, replication, "environment"))
+    return run.regret.tobytes(), run.selections.tobytes(), run.merit.tobytes()
+
+
+def test_any_number_of_workers_in_any_order_gives_the_same_bits():
+    replications = [1, 2, 3, 4]
+    alone = {r: one_replication(r) for r in reversed(replications)}
+    for workers in (2, 3):
+        with ProcessPoolExecutor(workers) as pool:
+            together = dict(zip(replications, pool.map(one_replication, replications), strict=True))
+        assert together == alone
+    assert alone[1] != alone[2]
+
+
+def test_streams_are_named_not_counted():
+    first = stream(7, 3, "learner").random(4)
+    stream(7, 3, "environment").random(100)
+    np.testing.assert_array_equal(first, stream(7, 3, "learner").random(4))
+    keys = [(s, r, n) for s in (7, 8) for r in (1, 2) for n in ("learner", "environment")]
+    assert len({stream(*key).random() for key in keys}) == len(keys)
+    with pytest.raises(ValueError, match=r"name must be one of .* got 'weather'"):
+        stream(1, 1, "weather")
+
+
+def test_a_simulation_imports_nothing_of_the_lab():
+    program = (
+        "import sys, evenhand; print([m for m in sys.modules if m.split('.')[0] in "
+        "('matplotlib', 'typer', 'rich', 'polars') or m.startswith('evenhand.lab')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"horizon": 99}, ValueError, "horizon must be the learner's own 3001, got horizon=99"),
+        ({"horizon": 0}, ValueError, "horizon must be at least 1, got horizon=0"),
+        ({"target": TARGET[:-1]}, ValueError, r"target must have shape \(6,\), got \(5,\)"),
+        ({"target": TARGET / 2}, ValueError, "target must sum to k=3, got 1.5; make it with"),
+        ({"target": TARGET * np.nan}, ValueError, r"target must be finite and >= 0"),
+        (
+            {"checkpoints": [5, 3]},
+            ValueError,
+            r"checkpoints must rise within 1..3001, got \[5, 3\]",
+        ),
+        ({"checkpoints": [0, 3]}, ValueError, "checkpoints must rise within"),
+        ({"checkpoints": [1.5]}, TypeError, "checkpoints must hold integers"),
+        (
+            {"game": NoisyOr([0.5] * 4)},
+            ValueError,
+            "learner and game must have the same arms, got 6",
+        ),
+        ({"seed": "x"}, TypeError, "seed must be an integer, got 'x'"),
+    ],
+)
+def test_bad_input_is_refused_by_name(change, error, message):
+    arguments = {"game": GAME, "horizon": T, "target": TARGET, "seed": 0, **change}
+    with pytest.raises(error, match=message):
+        simulate(IWKSVFair(M, K, T, eta=0.4, seed=1), **arguments)
+
+
+def test_alignment_is_the_papers_score():
+    merit = np.array([0.4, 0.3, 0.2, 0.1])
+    selections = np.array([10, 50, 40, 0])
+    m, s = merit / merit.sum(), selections / selections.sum()
+    scores = [min(a / b, b / a) if b > 0 else 0.0 for a, b in zip(m, s, strict=True)]
+    assert metrics.alignment(merit, selections) == pytest.approx(np.mean(scores))
+    table = metrics.shares(merit[::-1], selections[::-1])
+    assert table.arms.tolist() == [3, 2, 1, 0]  # decreasing merit
+    np.testing.assert_allclose(table.ratio, [4, 0.6, 0.5, np.inf])
+    np.testing.assert_allclose(table.alignment, scores)
+    assert metrics.alignment([0.0, 1.0], [1, 1]) == pytest.approx(0.25)  # no merit, selected: 0
+
+
+def test_slope_is_the_exponent_of_growth():
+    horizons = np.array([1e4, 1e5, 1e6, 1e7])
+    found = metrics.slope(horizons, 3 * horizons ** (2 / 3))
+    assert found.value == pytest.approx(2 / 3)
+    assert found.stderr == pytest.approx(0, abs=1e-6)
+    rng = np.random.default_rng(0)
+    noisy = horizons ** (2 / 3) * np.exp(rng.normal(0, 0.1, (10, 4)))
+    found = metrics.slope(horizons, noisy)
+    x = np.log(horizons)
+    each = [np.polyfit(x, np.log(row), 1)[0] for row in noisy]
+    assert found.value == pytest.approx(np.mean(each))
+    assert found.stderr == pytest.approx(np.std(each, ddof=1) / np.sqrt(10))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: metrics.alignment([1.0], [1, 2]),
+            "merit and selections must have the same length",
+        ),
+        (lambda: metrics.alignment([0.0], [1]), "merit must not be all zero"),
+        (lambda: metrics.alignment([1.0], [0]), "selections must not be all zero"),
+        (lambda: metrics.slope([1e4, 1e5], [1.0]), r"regret must have shape \(n,\) or \(r, n\)"),
+        (lambda: metrics.slope([1e4, 1e5], [1.0, 0.0]), "regret must be above 0"),
+        (lambda: metrics.slope([0.0, 1e5], [1.0, 1.0]), "horizons must be finite and >="),
+    ],
+)
+def test_bad_measurements_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04broken"])
+def test_broken_files_are_refused(content, tmp_path):
+    path = tmp_path / "learner.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"learner.npz must be a file written by evenhand.save"):
+        evenhand.load(path)
+
+
+def test_other_npz_files_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match=r"must be a file written by evenhand.save"):
+        evenhand.load(tmp_path / "other.npz")
+    with pytest.raises(FileNotFoundError):
+        evenhand.load(tmp_path / "missing.npz")
+
+
+def test_saving_replaces_in_one_step_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    path = tmp_path / "learner.npz"
+    evenhand.save(URS(M, K, seed=0), path)
+    before = path.read_bytes()
+
+    def broken(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", broken)
+    with pytest.raises(OSError, match="disk full"):
+        evenhand.save(URS(M, K, seed=1), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
