@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from evenhand.typing import Bools, Floats, Ints, compiled
 
-MARGINALS_TOLERANCE = 1e-8
+SUM_TOLERANCE = 1e-9  # by which marginals may miss an integer sum
+ROUNDING = 1e-12  # by which an entry may leave its interval
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
@@ -46,7 +47,7 @@ def check_number(name: str, value: Any, low: float, high: float) -> float:
         raise TypeError(f"{name} must be a number, got {value!r}") from None
     if not (low <= number <= high and np.isfinite(number)):
         rule = f"lie in [{low:g}, {high:g}]" if np.isfinite(high) else f"be finite and >= {low:g}"
-        raise ValueError(f"{name} must {rule}, got {name}={number:g}")
+        raise ValueError(f"{name} must {rule}, got {name}={number!r}")
     return number
 
 
@@ -60,6 +61,8 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_vector(name: str, values: ArrayLike, low: float, high: float) -> Floats:
     """Return a non-empty 1-d float array whose entries all lie in [low, high]."""
+    if np.iscomplexobj(values):
+        raise TypeError(f"{name} must be real, got complex numbers")
     try:
         vector = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -82,19 +85,26 @@ def check_entries(name: str, values: Floats, low: float, high: float, remedy: st
     else:
         rule = "be finite" if low == -np.inf else f"be finite and >= {low:g}"
     suffix = f"; {remedy}" if remedy else ""
-    raise ValueError(f"{name} must {rule}, got {name}[{index}]={values[where]:g}{suffix}")
+    raise ValueError(f"{name} must {rule}, got {name}[{index}]={float(values[where])!r}{suffix}")
 
 
 def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
-    """Return marginals in [0, 1] and the integer k >= 1 they sum to."""
-    vector = check_vector("marginals", marginals, 0.0, 1.0)
+    """Return marginals in [0, 1] and the integer k >= 1 they sum to, rounding errors mended."""
+    vector = check_vector("marginals", marginals, -np.inf, np.inf)
+    near = np.clip(vector, 0.0, 1.0)
+    check_entries("marginals", np.where(np.abs(vector - near) <= ROUNDING, near, vector), 0.0, 1.0)
+    vector = near
     total = float(vector.sum())
     k = round(total)
-    if k < 1 or abs(total - k) > MARGINALS_TOLERANCE * max(1, k):
+    if k < 1 or abs(total - k) > SUM_TOLERANCE + 1e-14 * len(vector):
         raise ValueError(
             f"marginals must sum to an integer k >= 1, got {total:.12g}; "
             "make them with evenhand.fair_policy or evenhand.policy.project_l1"
         )
+    spread = vector * (1.0 - vector)  # 0 and 1 stay what they are
+    if spread.sum() > 0.0:
+        vector += (k - total) * (spread / spread.sum())
+        np.clip(vector, 0.0, 1.0, out=vector)
     return vector, k
 
 
@@ -110,7 +120,10 @@ def check_rng(rng: Any) -> np.random.Generator:
 
 def check_sets(sets: ArrayLike, m: int) -> Bools:
     """Return coalitions as a boolean (n, m) matrix."""
-    matrix = np.asarray(sets)
+    try:
+        matrix = np.asarray(sets)
+    except ValueError:  # ragged rows
+        raise ValueError(f"sets must be a boolean (n, {m}) matrix") from None
     if matrix.dtype != np.bool_:
         raise TypeError(f"sets must be a boolean (n, m) matrix, got dtype {matrix.dtype}")
     if matrix.ndim != 2 or matrix.shape[1] != m:
@@ -127,23 +140,26 @@ def check_orders(orders: ArrayLike, sizes: ArrayLike, m: int) -> tuple[Ints, Int
             "orders must have shape (n, k) and sizes (n, s) with the same n, "
             f"got {arms.shape} and {lengths.shape}"
         )
-    k = arms.shape[1]
-    if lengths.size and not (0 <= lengths.min() and lengths.max() <= k):
-        bad = lengths.min() if lengths.min() < 0 else lengths.max()
-        raise ValueError(f"sizes must lie in 0..{k}, the columns of orders, got {bad}")
-    longest = lengths.max(axis=1, initial=0)
-    row = first_bad_row(arms, longest, m)
-    if row >= 0:
-        raise ValueError(
-            f"orders must hold distinct arms in 0..{m - 1}, "
-            f"got row {row}: {arms[row, : longest[row]].tolist()}"
-        )
-    return arms, lengths
+    row, wrong_size = first_bad_query(arms, lengths, m)
+    if row < 0:
+        return arms, lengths
+    if wrong_size:
+        k, asked = arms.shape[1], lengths[row].tolist()
+        raise ValueError(f"sizes must lie in 0..{k}, the columns of orders, got row {row}: {asked}")
+    raise ValueError(
+        f"orders must hold distinct arms in 0..{m - 1}, "
+        f"got row {row}: {arms[row, : lengths[row].max()].tolist()}"
+    )
 
 
 def as_integers(name: str, values: ArrayLike) -> Ints:
     """Return an integer array as int64, refusing floats instead of truncating them."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # ragged rows
+        raise ValueError(f"{name} must be a rectangular array of integers") from None
+    if array.dtype == np.int64:
+        return np.ascontiguousarray(array)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
@@ -159,13 +175,19 @@ def first_outside(values: Floats, low: float, high: float) -> int:
 
 
 @compiled
-def first_bad_row(orders: Ints, lengths: Ints, m: int) -> int:
-    """First row whose leading entries repeat an arm or leave 0..m-1; -1 if there is none."""
+def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
+    """First row with a size outside 0..k, or whose longest prefix has a bad arm; else -1."""
     seen = np.full(m, -1, np.int64)
+    k = orders.shape[1]
     for row in range(len(orders)):
-        for column in range(lengths[row]):
+        longest = 0
+        for size in sizes[row]:
+            if size < 0 or size > k:
+                return row, True
+            longest = max(longest, size)
+        for column in range(longest):
             arm = orders[row, column]
             if arm < 0 or arm >= m or seen[arm] == row:
-                return row
+                return row, False
             seen[arm] = row
-    return -1
+    return -1, False

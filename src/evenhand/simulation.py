@@ -165,7 +165,7 @@ class _Record:
         """Add a batch's losses and selections, reading off the checkpoints inside it."""
         loss, queries = self.loss(batch), batch.queries
         end = self.at + queries
-        inside = self.marks[len(self.regret) : np.searchsorted(self.marks, end, "right")]
+        inside = self._marks_until(end)
         if isinstance(loss, float):
             self.regret += [self.total + loss * (mark - self.at) for mark in inside.tolist()]
             self.total += loss * queries
@@ -177,6 +177,13 @@ class _Record:
             self.merits += [self.learner.merit] * len(inside)
         self.at = end
         count_selections(self.selections, batch.orders, batch.sizes, batch.times)
+
+    def _marks_until(self, end: int) -> Ints:
+        """Checkpoints not yet read, up to some query."""
+        first = last = len(self.regret)
+        while last < len(self.marks) and self.marks[last] <= end:
+            last += 1
+        return self.marks[first:last]
 
     def finish(self) -> Run:
         """Return what was recorded."""

@@ -21,14 +21,14 @@ def eta(m: int, k: int, horizon: int, gamma: float) -> float:
     >>> round(eta(20, 5, 10**6, 0.8), 4)
     0.0539
     """
-    m, k = check_budget(m, k)
-    horizon = check_integer("horizon", horizon, 1)
     share = smallest_gamma(m, k, horizon) / check_positive("gamma", gamma)
     return 1.0 if 1.0 < share < 1.0 + 1e-12 else share
 
 
 def smallest_gamma(m: int, k: int, horizon: int) -> float:
     r"""Smallest :math:`\Gamma` for which the mixing :math:`\eta` is at most 1."""
+    m, k = check_budget(m, k)
+    horizon = check_integer("horizon", horizon, 1)
     return math.cbrt(m * m / (k * horizon))
 
 
@@ -54,6 +54,7 @@ def samples(horizon: int, lam: float) -> int:
 
 def smallest_lambda(m: int, horizon: int) -> float:
     r"""Smallest :math:`\Lambda` for which the 2 M R exploration queries fit into T."""
+    m, horizon = check_integer("m", m, 1), check_integer("horizon", horizon, 1)
     return 2 * m / math.cbrt(horizon)
 
 
@@ -77,6 +78,7 @@ def muras_bound(
     """
     m, k = check_budget(m, k)
     check_integer("n_samples", n_samples, 1)
+    horizon = check_integer("horizon", horizon, 1)
     check_positive("total_merit", total_merit)
     error = math.sqrt(2 / n_samples * math.log(2 * m / _failure(delta)))
     return 4 * k * m * n_samples + horizon * 4 * k * m / total_merit * error
@@ -136,7 +138,15 @@ def hard_gap(m: int, k: int, horizon: int) -> float:
     :math:`\alpha` maximises the constant of :func:`lower_bound` subject to
     :math:`\Delta \le \zeta / 2`; pass the gap to :func:`evenhand.games.hard_pair`.
     """
-    return _alpha(m, k, horizon) / math.cbrt(horizon)
+    return min(_alpha(m, k, horizon) / math.cbrt(horizon), largest_gap(m, k))
+
+
+def largest_gap(m: int, k: int) -> float:
+    r"""Largest gap of the hard pair, :math:`\zeta / 2 = (K-1) / (8 K (M-1))`."""
+    m, k = check_budget(m, k)
+    if not 1 < k < m:
+        raise ValueError(f"k must satisfy 1 < k < m for the lower bound, got k={k} with m={m}")
+    return (k - 1) / (8 * k * (m - 1))
 
 
 def lower_bound(m: int, k: int, horizon: int) -> float:
@@ -157,13 +167,9 @@ def lower_bound(m: int, k: int, horizon: int) -> float:
 
 def _alpha(m: int, k: int, horizon: int) -> float:
     """Where the falling and the rising term meet, or as far as Delta <= zeta / 2 allows."""
-    m, k = check_budget(m, k)
-    if not 1 < k < m:
-        raise ValueError(f"k must satisfy 1 < k < m for the lower bound, got k={k} with m={m}")
-    horizon = check_integer("horizon", horizon, 1)
+    limit = largest_gap(m, k) * math.cbrt(check_integer("horizon", horizon, 1))
     meeting = math.cbrt(3 * (k - 1) * math.comb(m - 1, k - 1) / (16 * (m - 1)))
-    zeta = (k - 1) / (m - 1) / (4 * k)
-    return min(meeting, zeta / 2 * math.cbrt(horizon))
+    return min(meeting, limit)
 
 
 def _failure(delta: float) -> float:

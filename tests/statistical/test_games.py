@@ -4,32 +4,45 @@ import numpy as np
 import pytest
 from scipy.stats import binom, truncnorm
 
-from evenhand.games import IndependentCascade, NoisyOr, TruncatedGaussian
-from evenhand.games.noise import _draws
+from evenhand.games import Bernoulli, IndependentCascade, NoisyOr, TruncatedGaussian
+from evenhand.games.noise import _draws, half_mass
 from tests import reference
 from tests.stat_checks import check_frequencies, check_mean
 
 pytestmark = pytest.mark.statistical
 
 
+def noise(width, sd, n):
+    widths = np.full(n, width)
+    return _draws(widths, half_mass(widths, sd), sd, np.random.default_rng(1))
+
+
 @pytest.mark.parametrize(
-    ("width", "sd"), [(0.1, 0.1), (0.02, 0.1), (0.3, 0.1), (0.12, 0.1), (0.13, 0.1)]
+    ("width", "sd"), [(0.1, 0.1), (0.02, 0.1), (0.3, 0.1), (0.143, 0.1), (0.145, 0.1)]
 )
 def test_noise_is_the_truncated_gaussian(width, sd):
-    draws = _draws(np.full(200_000, width), sd, np.random.default_rng(1))
+    draws = noise(width, sd, 200_000)
     law = truncnorm(-width / sd, width / sd, scale=sd)
     edges = law.ppf(np.linspace(0, 1, 41))
     edges[0], edges[-1] = -width, width
     check_frequencies(np.histogram(draws, edges)[0], np.full(40, 1 / 40))
 
 
+def test_noise_is_the_quantile_of_its_uniform_number():
+    """By inversion: the same uniform numbers through scipy's quantile function."""
+    for width in (0.1, 0.03, 0.143):
+        u = np.random.default_rng(1).random(10_000)
+        expected = truncnorm(-width / 0.1, width / 0.1, scale=0.1).ppf(u)
+        np.testing.assert_allclose(noise(width, 0.1, 10_000), expected, atol=1e-14)
+
+
 def test_no_width_no_noise():
-    assert not _draws(np.zeros(10), 0.1, np.random.default_rng(0)).any()
+    assert not noise(0.0, 0.1, 10).any()
 
 
 def test_a_gaussian_of_another_width_is_caught():
     """Negative control: a standard deviation wrong by a fifth."""
-    draws = _draws(np.full(200_000, 0.1), 0.1, np.random.default_rng(1))
+    draws = noise(0.1, 0.1, 200_000)
     law = truncnorm(-1 / 1.2, 1 / 1.2, scale=0.12)
     edges = law.ppf(np.linspace(0, 1, 41))
     with pytest.raises(AssertionError, match="chi-square"):
@@ -61,6 +74,13 @@ def test_set_function_noise_is_truncated_at_the_nearer_end():
     check_mean(rewards, 0.03, resolution=1e-3)
     law = truncnorm(-0.3, 0.3, scale=0.1)
     check_mean((rewards - 0.03) ** 2, law.var(), resolution=1e-4)
+
+
+def test_bernoulli_rewards_have_the_mean():
+    for mean in (0.01, 0.5, 0.9):
+        rewards = Bernoulli().observe(np.full(10**6, mean), np.random.default_rng(8))
+        assert set(np.unique(rewards)) == {0.0, 1.0}
+        check_mean(rewards, mean, resolution=0.004)
 
 
 @pytest.mark.parametrize("p", [1e-3, 0.1, 0.5, 0.9, 0.999])

@@ -1,13 +1,17 @@
 """Estimators of merit: unbiased, with honest standard errors, within budget."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from evenhand import games, kshapley, merit
+from evenhand.merit.monte_carlo import _stderr
 from tests.contracts import GAMES
 from tests.stat_checks import ALPHA, check_estimate, check_mean
 
 pytestmark = pytest.mark.statistical
+RNG = partial(np.random.default_rng, 0)
 estimators = pytest.mark.parametrize("estimate", [merit.monte_carlo, merit.stratified])
 
 
@@ -31,6 +35,35 @@ def test_standard_errors_are_the_spread_of_repeated_estimates(estimate):
     squares = (values - values.mean(axis=0)) ** 2 * n / (n - 1)
     claimed = np.array([run.stderr**2 for run in runs])
     check_mean(squares - claimed, np.zeros(game.m), resolution=3e-3)
+
+
+def test_standard_errors_of_reverse_reachable_are_the_spread_of_repeated_estimates():
+    game, k, n = GAMES["cascade"](), 3, 2000
+    rng = np.random.default_rng(0)
+    runs = [merit.reverse_reachable(game, k, 100, rng) for _ in range(n)]
+    values = np.array([run.values for run in runs])
+    check_mean(values, kshapley(game, k), resolution=0.02)
+    squares = (values - values.mean(axis=0)) ** 2 * n / (n - 1)
+    claimed = np.array([run.stderr**2 for run in runs])
+    check_mean(squares - claimed, np.zeros(game.m), resolution=0.4 * claimed.mean())
+
+
+def test_standard_error_divides_by_n_minus_1():
+    samples = np.array([[0.1, 0.5], [0.4, 0.2], [0.9, 0.3]])
+    found = _stderr(samples.sum(axis=0), (samples**2).sum(axis=0), 3)
+    np.testing.assert_allclose(found, samples.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-12)
+
+
+def test_common_live_edges_are_used_where_the_game_has_them(monkeypatch):
+    game = GAMES["cascade"]()
+    fresh = merit.monte_carlo(games.SetFunction(lambda s: s.mean(axis=1), m=5), 3, 200, RNG())
+    assert fresh.queries == 200  # a game without them is pulled
+
+    def never(*args):
+        raise AssertionError("pulled without coupling")
+
+    monkeypatch.setattr(game, "pull", never, raising=False)
+    assert merit.monte_carlo(game, 3, 200, RNG()).queries == 200
 
 
 @pytest.mark.parametrize("k", [1, 5, 7, 10])

@@ -14,6 +14,13 @@ from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, 
 from evenhand.policy import waterfill
 from tests import reference
 
+MARGINALS_USERS = [
+    ConditionalPoisson.fit,
+    EnumeratedMaxEntropy.fit,
+    DependentRounding,
+    Systematic,
+]
+
 
 def random_policy(m, k, spread, seed=0):
     return waterfill(np.exp(np.random.default_rng(seed).normal(0, spread, m)), k)
@@ -98,6 +105,60 @@ def test_arms_at_zero_and_one_are_taken_out():
     np.testing.assert_allclose(
         design.log_prob([[0, 1], [1, 2], [0, 3]]), [np.log(0.5), -np.inf, -np.inf]
     )
+
+
+def test_log_prob_stays_in_log_space():
+    extreme = ConditionalPoisson.from_log_weights([1500.0, 0.0], 1)
+    np.testing.assert_allclose(extreme.log_prob([[0], [1]]), [0.0, -1500.0], atol=1e-9)
+    extreme = ConditionalPoisson.from_log_weights([1e6, 0.0, 0.0, 0.0], 2)
+    np.testing.assert_allclose(
+        extreme.log_prob([[0, 1], [2, 3]]), [-np.log(3), -1e6 - np.log(3)], rtol=1e-9
+    )
+    assert np.all(np.any(extreme.sample(50, np.random.default_rng(0)) == 0, axis=1))
+
+
+def test_a_vanishing_marginal_is_none():
+    design = ConditionalPoisson.fit([5e-324, 0.3, 0.7, 0.6, 0.4])
+    assert design.marginals[0] == 0.0
+
+
+def test_rounding_errors_in_marginals_are_mended_and_larger_ones_refused():
+    for make in MARGINALS_USERS:
+        design = make([0.5, 0.5 + 5e-10, 1.0 + 1e-16, 0.0])
+        assert design.marginals.sum() == pytest.approx(2.0, abs=1e-7)
+        with pytest.raises(ValueError, match=r"marginals must sum to an integer"):
+            make([0.5, 0.5 + 1e-8, 1.0, 0.0])
+    assert DependentRounding([0.5, 0.5 + 5e-10]).marginals.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_systematic_never_lists_an_arm_twice(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(3, 12))
+    k = int(rng.integers(1, m))
+    design = Systematic(waterfill(np.exp(rng.normal(0, 2, m)), k))
+    sets, lengths = design.listed
+    assert all(len(set(row)) == k for row in sets.tolist())
+    assert lengths.sum() == pytest.approx(1.0)
+    given = np.zeros(m)
+    for row, length in zip(sets, lengths, strict=True):
+        given[row] += length
+    np.testing.assert_allclose(given, design.marginals, atol=1e-12)
+
+
+def test_a_refit_starts_where_the_design_is():
+    """With a tolerance that any weights meet, the start is what comes out."""
+    target, other = random_policy(8, 3, 1.0), random_policy(8, 3, 1.0, seed=1)
+    for kind in (ConditionalPoisson, EnumeratedMaxEntropy):
+        design = kind.fit(target)
+        np.testing.assert_allclose(
+            design.refit(other, tol=1.0).log_weights, design.log_weights, atol=1e-12
+        )
+        started = kind.fit(other, tol=1.0, start=list(design.log_weights))
+        np.testing.assert_allclose(started.log_weights, design.log_weights, atol=1e-12)
+        assert np.abs(kind.fit(other, tol=1.0).log_weights - design.log_weights).max() > 0.1
+        with pytest.raises(ValueError, match=r"marginals must have shape \(8,\), got \(2,\)"):
+            design.refit([0.5, 0.5])
 
 
 def test_fit_raises_where_it_cannot_converge():
@@ -205,21 +266,13 @@ def test_tally_of_many_draws_is_a_few_rows():
     assert times.sum() == 10**9
 
 
-MARGINALS_USERS = [
-    ConditionalPoisson.fit,
-    EnumeratedMaxEntropy.fit,
-    DependentRounding,
-    Systematic,
-]
-
-
 @pytest.mark.parametrize("make", MARGINALS_USERS)
 @pytest.mark.parametrize(
     ("marginals", "error", "message"),
     [
         ([0.5, 1.2, 0.3], ValueError, r"marginals must lie in \[0, 1\], got marginals\[1\]=1.2"),
         ([0.5, -0.5, 1.0], ValueError, r"marginals\[1\]=-0.5"),
-        ([0.5, np.nan], ValueError, r"marginals\[1\]=nan"),
+        ([0.5, np.nan], ValueError, r"marginals must be finite, got marginals\[1\]=nan"),
         ([0.5, np.inf], ValueError, r"marginals\[1\]=inf"),
         (
             [0.5, 0.6],
@@ -269,6 +322,33 @@ def test_bad_marginals_are_refused_by_every_design(make, marginals, error, messa
             ValueError,
             "pairs must hold arms in 0..1, got 2",
         ),
+        (
+            lambda: ConditionalPoisson.fit([0.5, 0.5]).pair_marginals([[-1, 0]]),
+            ValueError,
+            "pairs must hold arms in 0..1, got -1",
+        ),
+        (
+            lambda: ConditionalPoisson.fit([0.5, 0.5]).pair_marginals([0, 1]),
+            ValueError,
+            r"pairs must have shape \(n, 2\), got \(2,\)",
+        ),
+        (
+            lambda: ConditionalPoisson.from_log_weights([[0.0]], 1),
+            ValueError,
+            r"theta must be a non-empty vector, got shape \(1, 1\)",
+        ),
+        (
+            lambda: EnumeratedMaxEntropy.fit([0.5, 0.5], start=np.zeros(3)),
+            ValueError,
+            r"start must have shape \(2,\), got \(3,\)",
+        ),
+        (
+            lambda: Mixture(Uniform(3, 1), np.nextafter(1, 2)),
+            ValueError,
+            r"got eta=1.0000000000000002",
+        ),
+        (lambda: Mixture(Uniform(3, 1), "half"), TypeError, "eta must be a number, got 'half'"),
+        (lambda: DependentRounding(np.array([0.5j, 1])), TypeError, "marginals must be real"),
         (
             lambda: EnumeratedMaxEntropy.fit(np.full(60, 0.5)),
             ValueError,

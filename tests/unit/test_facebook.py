@@ -1,4 +1,5 @@
 import gzip
+import http.client
 import io
 import os
 import urllib.error
@@ -72,6 +73,30 @@ def test_it_is_downloaded_once_and_kept_in_the_cache(elsewhere, monkeypatch):
     assert [p.name for p in (elsewhere / "cache" / "evenhand").iterdir()] == [facebook.NAMES[1]]
 
 
+@needs_data
+def test_a_cache_that_cannot_be_written_is_not_needed(elsewhere, monkeypatch):
+    (elsewhere / "cache").write_text("a file where the folder should be")
+    packed = gzip.compress(real_text())
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: io.BytesIO(packed))
+    assert facebook_graph().edges.shape == (8158, 2)
+
+
+def test_a_download_that_breaks_off_is_a_missing_file(elsewhere, monkeypatch):
+    def broken(url, timeout):
+        raise http.client.IncompleteRead(b"half")
+
+    monkeypatch.setattr(urllib.request, "urlopen", broken)
+    with pytest.raises(FileNotFoundError, match="IncompleteRead"):
+        facebook_graph()
+
+
+@needs_data
+def test_a_damaged_id_list_is_noticed(monkeypatch):
+    monkeypatch.setattr(facebook, "SUBGRAPH_SHA256", "0" * 64)
+    with pytest.raises(ValueError, match="is the package's id list intact"):
+        facebook_graph()
+
+
 def test_without_the_file_the_error_says_where_and_how(elsewhere):
     with pytest.raises(FileNotFoundError) as caught:
         facebook_graph()
@@ -84,6 +109,7 @@ def test_without_the_file_the_error_says_where_and_how(elsewhere):
     [
         (b"0 1\n", "must be SNAP's facebook_combined.txt with sha256 f41c026e"),
         (b"\x1f\x8bnot gzip", "is not SNAP's edge list"),
+        (gzip.compress(b"0 1\n" * 99, mtime=0)[:15] + b"x" * 30, "is not SNAP's edge list"),
         (gzip.compress(b"0 1\n", mtime=0)[:-9], "is not SNAP's edge list"),
         (b"\xff\xfe", "is not SNAP's edge list"),
     ],

@@ -15,8 +15,8 @@ def test_prefix_sets_are_the_asked_prefixes():
 
 def test_noisy_or_instances_are_the_papers():
     game = games.synthetic(10_000, np.random.default_rng(0))
-    assert game.mu.min() >= 0.2
-    assert game.mu.max() <= 0.9
+    assert 0.2 <= game.mu.min() < 0.201
+    assert 0.899 < game.mu.max() <= 0.9
     assert game.mu.mean() == pytest.approx(0.55, abs=0.01)
     assert np.all(game._cut == 0.1)  # the truncation of the paper, nowhere narrowed
 
@@ -80,6 +80,45 @@ def test_an_undirected_networkx_graph_goes_both_ways_and_keeps_its_node_order():
     np.testing.assert_allclose(game.value(np.eye(3, dtype=bool)), 1.0)
 
 
+def test_an_undirected_edge_has_its_probability_both_ways():
+    graph = nx.Graph([("b", "a"), ("a", "c")])
+    game = IndependentCascade(graph, p=[0.2, 0.6])
+    expected = [(1 + 0.2 + 0.2 * 0.6) / 3, (1 + 0.2 + 0.6) / 3, (1 + 0.6 + 0.6 * 0.2) / 3]
+    np.testing.assert_allclose(game.value(np.eye(3, dtype=bool)), expected, atol=1e-15)
+
+
+def test_a_sparse_matrix_means_its_values_however_it_is_stored():
+    twice = sparse.coo_array(([0.2, 0.3, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    for matrix in (twice, twice.tocsr()):
+        game = IndependentCascade(matrix)
+        assert game.edges.tolist() == [[0, 1]]
+        assert game.p.tolist() == [0.5]
+
+
+def test_the_packages_own_graph_comes_in_as_it_is():
+    graph = games.facebook_stand_in()
+    game = IndependentCascade(graph, p=0.1)
+    np.testing.assert_array_equal(game.edges, graph.edges)
+    both = graph.both_ways()
+    forward = {tuple(edge) for edge in graph.edges.tolist()}
+    backward = {(v, u) for u, v in forward}
+    assert {tuple(edge) for edge in both.edges.tolist()} == forward | backward
+
+
+def test_rounding_above_one_is_no_offence():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        game = games.additive(rng.dirichlet(np.ones(7)))
+        assert game.pull([rng.permutation(7)], [[7]], rng)[0, 0] == pytest.approx(1.0)
+
+
+def test_no_prefix_asked_no_reward():
+    for make in (games.NoisyOr([0.5, 0.5]), games.IndependentCascade([[0, 1]], 2, 0.5)):
+        empty = np.empty((3, 0), int)
+        assert make.pull(np.zeros((3, 1), int), empty, np.random.default_rng(0)).shape == (3, 0)
+    assert make.pull_coupled(np.zeros((3, 1), int), empty, np.random.default_rng(0)).shape == (3, 0)
+
+
 def test_a_graph_without_edges_is_additive():
     game = IndependentCascade(np.empty((0, 2), int), m=4, p=0.5)
     np.testing.assert_allclose(kshapley(game, 3), 0.25)
@@ -113,8 +152,9 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
     )
     with pytest.raises(ValueError, match=message):
         game.value(np.eye(graph.m, dtype=bool))
-    with pytest.raises(ValueError, match=r"at most 20 edges"):
-        kshapley(game, 2)
+    for k in (2, 10):
+        with pytest.raises(ValueError, match=message):
+            kshapley(game, k)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +202,12 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
             "p must name an attribute of every edge, got p='weight'",
         ),
         (lambda: SetFunction(3, m=2), TypeError, "f must be a function"),
+        (lambda: SetFunction(len, 2, noise=games.Bernoulli), TypeError, "noise must be None or"),
+        (lambda: games.additive([0.1], noise="gauss"), TypeError, "noise must be None or have"),
+        (lambda: IndependentCascade(nx.Graph(), p=0.1), ValueError, "m must be at least 1"),
+        (lambda: IndependentCascade([[0, 1], [2]], 3, 0.1), ValueError, "edges must be a rectan"),
+        (lambda: IndependentCascade([[0, 1]], 3, "high"), TypeError, "p must be a number or one"),
+        (lambda: kshapley("x", 2), TypeError, r"game must have m and value\(sets\), got str"),
         (lambda: SetFunction.per_set(3, m=2), TypeError, "f must be a function of a frozenset"),
         (lambda: SetFunction(len, m=0), ValueError, "m must be at least 1, got m=0"),
         (
@@ -190,7 +236,7 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
             ValueError,
             "delta must be at most zeta/2=0.0208333, got delta=0.5",
         ),
-        (lambda: games.hard_pair(4, 4, 0.01), ValueError, "k must satisfy 1 < k < m for the hard"),
+        (lambda: games.hard_pair(4, 4, 0.01), ValueError, "k must satisfy 1 < k < m for the lower"),
         (lambda: games.hard_pair(4, 2, 0.0), ValueError, "delta must be above 0, got delta=0"),
         (lambda: games.synthetic(5, 1), TypeError, "rng must be a numpy.random.Generator, got int"),
     ],
@@ -217,7 +263,28 @@ def test_what_a_users_function_returns_is_checked(f, error, message):
 @pytest.mark.parametrize("noise", [None, games.Bernoulli(), games.TruncatedGaussian()])
 def test_rewards_outside_the_unit_interval_are_refused(noise):
     game = SetFunction(lambda sets: sets.sum(axis=1) * 0.7, m=3, noise=noise)
-    message = r"rewards must lie in \[0, 1\], got rewards\[1\]=1.4; rescale the game to \[0, 1\]"
+    message = r"rewards must lie in \[0, 1\], got 1.4 for the set \[0, 1\]; rescale the game"
     with pytest.raises(ValueError, match=message):
         game.pull([[0, 1]], [[1, 2]], np.random.default_rng(0))
     assert game.value(np.ones((1, 3), bool))[0] == pytest.approx(2.1)  # merits need no bounds
+
+
+def test_noise_of_ones_own_is_checked():
+    class Wild:
+        def observe(self, means, rng):
+            return means + 5
+
+    class Short:
+        def observe(self, means, rng):
+            return means[:1]
+
+    for noise, message in [(Wild(), "must lie in"), (Short(), "noise must return shape")]:
+        game = SetFunction(lambda sets: sets.mean(axis=1), m=2, noise=noise)
+        with pytest.raises(ValueError, match=message):
+            game.pull([[0, 1]], [[1, 2]], np.random.default_rng(0))
+
+
+def test_a_function_of_one_set_must_return_one_number():
+    game = SetFunction.per_set(lambda arms: [0.5, 0.5], m=2)
+    with pytest.raises(ValueError, match=r"f must return one number a set, got \[0.5, 0.5\]"):
+        game.value(np.ones((1, 2), bool))

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from evenhand import theory
+from evenhand.games import hard_pair
 
 
 def test_eta_is_exactly_one_at_the_smallest_gamma():
@@ -13,6 +14,10 @@ def test_eta_is_exactly_one_at_the_smallest_gamma():
     for m, k, horizon in [(20, 5, 31623), (534, 10, 10**4), (7, 3, 12345)]:
         assert theory.eta(m, k, horizon, theory.smallest_gamma(m, k, horizon)) == 1.0
     assert theory.eta(20, 5, 10**4, 0.19) > 1.0
+    for m in range(2, 60):  # the same number computed by powers may round below it
+        for k in range(1, m):
+            gamma = m ** (2 / 3) / (k * 10**5) ** (1 / 3)
+            assert theory.eta(m, k, 10**5, gamma) <= 1.0
 
 
 def test_samples_is_the_floor_without_rounding_error():
@@ -44,9 +49,9 @@ def test_iw_ksvfair_bound_is_the_formula_before_and_after_delta():
         return first + second + 2 * eta * k**2 * n
 
     before = theory.iw_ksvfair_bound(m, k, horizon, eta, floor, cap=c, delta=0.1)
-    assert before == pytest.approx(0.9 * bracket(0.1) + 2 * k * horizon * 0.1)
+    assert before == pytest.approx(0.9 * bracket(0.1) + 2 * k * horizon * 0.1, rel=1e-12)
     after = theory.iw_ksvfair_bound(m, k, horizon, eta, floor, cap=c)
-    assert after == pytest.approx(bracket(1 / horizon) + 2 * k)
+    assert after == pytest.approx(bracket(1 / horizon) + 2 * k, rel=1e-12)
     odd = theory.iw_ksvfair_bound(m, k, horizon + 3, eta, floor, cap=c, delta=0.1)
     assert odd - before == pytest.approx(2 * k**2)
     assert theory.iw_ksvfair_bound(m, k, horizon, eta, floor) > after  # C = K where unknown
@@ -76,6 +81,13 @@ def test_hard_gap_maximises_the_lower_bound(m, k):
     assert theory.lower_bound(m, k, horizon) == pytest.approx(constant(alpha) * horizon ** (2 / 3))
 
 
+@pytest.mark.parametrize("horizon", [1, 100, 10**4, 10**8])
+def test_the_hard_gap_is_always_one_the_hard_pair_takes(horizon):
+    for m in range(3, 25):
+        for k in range(2, m):
+            hard_pair(m, k, theory.hard_gap(m, k, horizon))
+
+
 def test_hard_gap_stays_feasible_at_small_horizons():
     zeta = (2 - 1) / (4 - 1) / 8
     assert theory.hard_gap(4, 2, 10) == pytest.approx(zeta / 2)
@@ -89,6 +101,9 @@ def test_hard_gap_stays_feasible_at_small_horizons():
         (lambda: theory.max_weight(20, 5, 1.5), r"eta must lie in \[0, 1\], got eta=1.5"),
         (lambda: theory.samples(100, np.nan), "lam must be finite and >= 0, got lam=nan"),
         (lambda: theory.muras_bound(20, 5, 100, 1, 1.0, 0.0), "delta must be above 0"),
+        (lambda: theory.muras_bound(20, 5, -100, 1, 1.0, 0.1), "horizon must be at least 1"),
+        (lambda: theory.smallest_gamma(20, 5, 0), "horizon must be at least 1"),
+        (lambda: theory.smallest_lambda(20, 0), "horizon must be at least 1"),
         (lambda: theory.lower_bound(4, 4, 100), "k must satisfy 1 < k < m"),
     ],
 )

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.designs.alias import Alias, build_alias, draw_alias
@@ -14,6 +14,7 @@ from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
 from evenhand.typing import Floats, Ints, compiled
 
+ComplexFloats = NDArray[np.complex128]
 MAX_STEPS = 500
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
 MAX_PAIR_MATRIX = 5000
@@ -58,7 +59,7 @@ class ConditionalPoisson(Design):
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
         self.m, self.k = len(log_weights), k
         self._given = log_weights
-        self.log_weights, self.marginals, coins = _describe(log_weights, k)
+        self.log_weights, self.marginals, coins = describe(log_weights, k)
         self._free, self._always, self._p, self._q, self._log_normaliser = coins
         self._k_free = k - len(self._always)
 
@@ -84,7 +85,7 @@ class ConditionalPoisson(Design):
         begin = np.full(len(target), np.nan) if start is None else np.asarray(start, np.float64)
         if begin.shape != target.shape:
             raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
-        theta, error, steps = _calibrate(target, begin, k, tol)
+        theta, error, steps = calibrate(target, begin, k, tol)
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
@@ -120,7 +121,8 @@ class ConditionalPoisson(Design):
         return cls(weights, k)
 
     def refit(self, marginals: ArrayLike, tol: float = 1e-10) -> Self:
-        """Fit other marginals, starting from this design."""
+        """Fit other marginals of the same arms, starting from this design."""
+        check_same_arms(marginals, self.m)
         return type(self).fit(marginals, tol, self.log_weights)
 
     def pair_marginals(self, pairs: ArrayLike | None = None) -> Floats:
@@ -142,8 +144,9 @@ class ConditionalPoisson(Design):
             chosen = as_integers("pairs", pairs)
             if chosen.ndim != 2 or chosen.shape[1] != 2:
                 raise ValueError(f"pairs must have shape (n, 2), got {chosen.shape}")
-            if chosen.size and not (0 <= chosen.min() and chosen.max() < self.m):
-                raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {chosen.max()}")
+            outside = chosen[(chosen < 0) | (chosen >= self.m)]
+            if outside.size:
+                raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {outside[0]}")
             first, second = chosen[:, 0], chosen[:, 1]
         # an arm that is always or never in is independent of the others
         joint = self.marginals[first] * self.marginals[second]
@@ -158,14 +161,18 @@ class ConditionalPoisson(Design):
     def _joint(self, i: Ints, j: Ints) -> Floats:
         """Joint marginals of free arms by the contour sum: take both coins out."""
         cosines, sines, g_re, g_im, _ = contour(self._p, self._q, self._k_free)
-        turn = cosines + 1j * sines
+        turn: ComplexFloats = cosines + 1j * sines
         g = (g_re + 1j * g_im) * turn**2
-        out = self._p[:, None] / (self._q[:, None] + self._p[:, None] * turn)
         total = 1.0 + 2.0 * g_re.sum()
+
+        def out(a: Ints) -> ComplexFloats:
+            return self._p[a, None] / (self._q[a, None] + self._p[a, None] * turn)
+
         if len(i) > len(self._p) ** 2 // 4:  # nearly all of them: one matrix product
-            sums = ((out * g) @ out.T).real[i, j]
+            every = out(np.arange(len(self._p)))
+            sums = ((every * g) @ every.T).real[i, j]
         else:
-            sums = np.einsum("pn,n,pn->p", out[i], g, out[j]).real
+            sums = np.einsum("pn,n,pn->p", out(i), g, out(j)).real
         return np.maximum((self._p[i] * self._p[j] + 2.0 * sums) / total, 0.0)
 
     def _log_prob(self, rows: Ints) -> Floats:
@@ -193,13 +200,21 @@ class ConditionalPoisson(Design):
     @cached_property
     def _sampler(self) -> Alias | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        odds, k = self._p / self._q, self._k_free
+        k, theta = self._k_free, self.log_weights[self._free]
         if k == 0:
-            return build_alias(odds)
-        log_accepted = math.lgamma(k + 1) + self._log_normaliser - k * math.log(odds.sum())
+            return build_alias(self._p)
+        top = theta.max()
+        odds = np.exp(theta - top)
+        log_accepted = math.lgamma(k + 1) + self._log_normaliser - k * (top + np.log(odds.sum()))
         if log_accepted >= math.log(MIN_ACCEPTANCE):
             return build_alias(odds)
         return build_tree(self._p, self._q)
+
+
+def check_same_arms(marginals: ArrayLike, m: int) -> None:
+    """Refuse marginals of another number of arms."""
+    if np.shape(marginals) != (m,):
+        raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
 
 
 class Coins(NamedTuple):
@@ -213,7 +228,7 @@ class Coins(NamedTuple):
 
 
 @compiled
-def _describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
+def describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
     """Return centred log weights, marginals and coins."""
     always = np.flatnonzero(log_weights == np.inf)
     free = np.flatnonzero(np.isfinite(log_weights))
@@ -227,7 +242,10 @@ def _describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
         log_heads, given, _ = condition(p, q, k - len(always))
         marginals[free] = given
         centred[free] = theta
-        log_normaliser = log_heads - np.log(q).sum()  # chance of k heads over that of none
+        # chance of k heads over that of none; in logs, where q itself may be 0
+        log_normaliser = (
+            log_heads + (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
+        )
     return centred, marginals, Coins(free, always, p, q, log_normaliser)
 
 
@@ -235,6 +253,7 @@ def _describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
 def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
     """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
     theta = np.log(target) - np.log1p(-target)  # infinite at 0 and 1
+    theta[target < 1e-300] = -np.inf
     free = np.flatnonzero(np.isfinite(theta))
     k_free = k - np.sum(target == 1.0)
     if k_free <= 0 or k_free >= len(free):  # the free entries are 0 or 1 but for rounding
@@ -247,7 +266,7 @@ def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
 
 
 @compiled
-def _calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
+def calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
     """Log weights whose marginals are the target, the error left and the steps taken."""
     theta, wanted, k_free = split_certain(target, k)
     free = np.flatnonzero(np.isfinite(theta))

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import as_integers, check_integer, check_rng, first_bad_row
+from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
@@ -33,7 +33,7 @@ class Design(ABC):
         rows = as_integers("sets", sets)
         if rows.ndim != 2 or rows.shape[1] != self.k:
             raise ValueError(f"sets must have shape (n, {self.k}), got {rows.shape}")
-        bad = first_bad_row(rows, np.full(len(rows), self.k), self.m)
+        bad, _ = first_bad_query(rows, np.full((len(rows), 1), self.k), self.m)
         if bad >= 0:
             raise ValueError(
                 f"sets must hold distinct arms in 0..{self.m - 1}, "

@@ -11,7 +11,11 @@ from scipy.optimize import minimize
 from evenhand.checks import check_marginals, check_positive
 from evenhand.combinations import combinations
 from evenhand.designs.alias import Alias, build_alias, draw_alias
-from evenhand.designs.conditional_poisson import split_certain, sum_weights
+from evenhand.designs.conditional_poisson import (
+    check_same_arms,
+    split_certain,
+    sum_weights,
+)
 from evenhand.designs.design import Design, shuffle
 from evenhand.typing import Floats, Ints, compiled
 
@@ -66,7 +70,8 @@ class EnumeratedMaxEntropy(Design):
         return cls._calibrate(marginals, tol, start, None)
 
     def refit(self, marginals: ArrayLike, tol: float = 1e-8) -> Self:
-        """Fit other marginals, starting from this design's weights and BFGS's curvature."""
+        """Fit other marginals of the same arms, starting from this design and its curvature."""
+        check_same_arms(marginals, self.m)
         return self._calibrate(marginals, tol, self.log_weights, self._curvature)
 
     @classmethod
@@ -82,11 +87,13 @@ class EnumeratedMaxEntropy(Design):
                 f"listing all sets needs at most {MAX_SETS:g} of them, got "
                 f"{comb(int(free.sum()), k_free):.3g}; use ConditionalPoisson"
             )
+        begin_all = theta if start is None else np.asarray(start, np.float64)
+        if begin_all.shape != target.shape:
+            raise ValueError(f"start must have shape ({len(target)},), got {begin_all.shape}")
         found: Floats | None = None
         if free.any():
-            begin = theta[free]
-            if start is not None and np.isfinite(start[free]).all():
-                begin = start[free]
+            usable = np.isfinite(begin_all[free]).all()
+            begin = begin_all[free] if usable else theta[free]
             theta[free], found = _bfgs(begin, wanted, k_free, tol, curvature)
         design = cls(theta, k)
         design._curvature = found

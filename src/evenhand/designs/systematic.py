@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import as_integers, check_marginals, first_bad_row
+from evenhand.checks import ROUNDING, as_integers, check_marginals
 from evenhand.designs.design import Design, shuffle
 from evenhand.typing import Floats, Ints, compiled
 
@@ -37,19 +37,27 @@ class Systematic(Design):
         self.marginals, self.k = check_marginals(marginals)
         self.m = len(self.marginals)
         line = np.arange(self.m) if order is None else as_integers("order", order)
-        if line.shape != (self.m,) or first_bad_row(line[None, :], np.array([self.m]), self.m) >= 0:
+        if not np.array_equal(np.sort(line), np.arange(self.m)):
             raise ValueError(f"order must be a permutation of 0..{self.m - 1}, got {order!r}")
-        ends = np.cumsum(self.marginals[line])
-        self._ends = ends * (self.k / ends[-1])
-        self._line = line
+        certain = self.marginals[line] > 1.0 - ROUNDING  # in every set, whatever the start
+        self._always, self._line = line[certain], line[~certain]
+        k = self.k - len(self._always)
+        ends = np.cumsum(self.marginals[self._line])
+        self._ends = ends * (k / ends[-1]) if k else ends
         # the set changes where u passes the fractional part of an end: the sets by intervals of u
         cuts = np.unique(np.append(self._ends % 1.0, [0.0, 1.0]))
         middles = 0.5 * (cuts[1:] + cuts[:-1])
         self._lengths: Floats = np.diff(cuts)
-        self._sets: Ints = line[np.array([_crossed(self._ends, u, self.k) for u in middles])]
+        self._sets: Ints = np.empty((len(middles), self.k), np.int64)
+        for row, u in zip(self._sets, middles, strict=True):
+            row[:k] = self._line[_crossed(self._ends, u, k)]
+            row[k:] = self._always
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return _draw(self._ends, self._line, self.k, n, rng)
+        rows = np.empty((n, self.k), np.int64)
+        rows[:, self.k - len(self._always) :] = self._always
+        _draw(self._ends, self._line, self.k - len(self._always), rows, rng)
+        return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
         chances: dict[tuple[int, ...], float] = {}
@@ -76,11 +84,10 @@ def _crossed(ends: Floats, start: float, k: int) -> Ints:
 
 
 @compiled
-def _draw(ends: Floats, line: Ints, k: int, n: int, rng: np.random.Generator) -> Ints:
-    rows = np.empty((n, k), np.int64)
-    for i in range(n):
+def _draw(ends: Floats, line: Ints, k: int, rows: Ints, rng: np.random.Generator) -> None:
+    """Fill k places a row with what one start draws, and shuffle the row."""
+    for i in range(len(rows)):
         places = _crossed(ends, rng.random(), k)
         for j in range(k):
             rows[i, j] = line[places[j]]
         shuffle(rows[i], rng)
-    return rows

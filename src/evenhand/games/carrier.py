@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_budget, check_integer, check_sets, check_vector
+from evenhand.checks import as_integers, check_budget, check_integer, check_sets, check_vector
 from evenhand.games.game import NoisyMean
 from evenhand.games.noise import Noise
 from evenhand.typing import Bools, Floats
@@ -54,12 +54,13 @@ class Carrier(NoisyMean):
             )
         self.members = np.zeros((len(coalitions), self.m), np.bool_)
         for row, coalition in zip(self.members, coalitions, strict=True):
-            arms = [check_integer("arm", arm, 0) for arm in coalition]
-            if not arms or max(arms) >= self.m or len(set(arms)) != len(arms):
+            arms = as_integers("coalitions", coalition)
+            row[arms[(arms >= 0) & (arms < self.m)]] = True
+            if row.sum() != arms.size or arms.size == 0 or arms.ndim != 1:
                 raise ValueError(
-                    f"coalitions must be non-empty sets of arms in 0..{self.m - 1}, got {arms}"
+                    f"coalitions must be non-empty sets of arms in 0..{self.m - 1}, "
+                    f"got {arms.tolist()}"
                 )
-            row[arms] = True
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""

@@ -91,8 +91,10 @@ def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generato
     rewards = np.zeros((n, s))
     seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
     for i in range(n):
-        active = 0
-        for r in range(sizes[i].max()):
+        active, longest = 0, 0
+        for size in sizes[i]:
+            longest = max(longest, size)
+        for r in range(longest):
             active = spread(arcs, orders[i, r], active, i, seen, queue, rng)
             for j in range(s):
                 if sizes[i, j] == r + 1:

@@ -1,10 +1,12 @@
 """The Facebook graph of the paper's influence dataset, and a stand-in where it cannot be had."""
 
+import contextlib
 import gzip
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
+import zlib
 from importlib.resources import files
 from pathlib import Path
 
@@ -77,7 +79,7 @@ def _combined_text() -> str:
     try:
         with urllib.request.urlopen(SOURCE, timeout=30) as answer:
             raw = answer.read()
-    except (urllib.error.URLError, OSError) as error:
+    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
         looked = ", ".join(str(folder) for folder in folders)
         raise FileNotFoundError(
             f"the Facebook graph was not found: looked for {' or '.join(NAMES)} in {looked}, and "
@@ -85,7 +87,8 @@ def _combined_text() -> str:
             "EVENHAND_DATA, or use evenhand.games.facebook_stand_in()"
         ) from None
     text = _checked(raw, SOURCE)
-    _keep(raw, _cache() / NAMES[1])
+    with contextlib.suppress(OSError):  # a cache that cannot be written is not needed now
+        _keep(raw, _cache() / NAMES[1])
     return text
 
 
@@ -108,7 +111,7 @@ def _checked(raw: bytes, source: str) -> str:
     try:
         unpacked = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = unpacked.decode("ascii")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ValueError(f"{source} is not SNAP's edge list: {error}") from None
     if _sha256(text) != TEXT_SHA256:
         raise ValueError(

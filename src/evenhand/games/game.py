@@ -5,7 +5,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from evenhand.checks import check_entries, check_orders, check_rng
+from evenhand.checks import (
+    ROUNDING,
+    check_entries,
+    check_orders,
+    check_rng,
+    first_outside,
+)
 from evenhand.games.noise import Noise
 from evenhand.typing import Bools, Floats, Ints, compiled
 
@@ -42,6 +48,11 @@ class NoisyMean(ABC):
     """A game observed as its mean plus independent noise."""
 
     def __init__(self, m: int, noise: Noise | None) -> None:
+        if noise is not None and (isinstance(noise, type) or not hasattr(noise, "observe")):
+            raise TypeError(
+                f"noise must be None or have observe(means, rng), got {noise!r}; "
+                "pass evenhand.games.Bernoulli() or evenhand.games.TruncatedGaussian()"
+            )
         self.m = m
         self.noise = noise
 
@@ -57,11 +68,28 @@ class NoisyMean(ABC):
         rows = max(1, BLOCK_CELLS // (self.m * max(1, sizes.shape[1])))
         for start in range(0, len(orders), rows):
             part = slice(start, start + rows)
-            means = self.value(prefix_sets(orders[part], sizes[part], self.m))
-            check_entries("rewards", means, 0.0, 1.0, "rescale the game to [0, 1]")
-            drawn = means if self.noise is None else self.noise.observe(means, rng)
-            rewards[part] = drawn.reshape(sizes[part].shape)
+            rewards[part] = self._observe(
+                prefix_sets(orders[part], sizes[part], self.m), rng
+            ).reshape(sizes[part].shape)
         return rewards
+
+    def _observe(self, sets: Bools, rng: np.random.Generator) -> Floats:
+        """One noisy reward for each row of a boolean matrix."""
+        means = self.value(sets)
+        bad = first_outside(means, -ROUNDING, 1.0 + ROUNDING)
+        if bad >= 0:
+            raise ValueError(
+                f"rewards must lie in [0, 1], got {float(means[bad])!r} for the set "
+                f"{np.flatnonzero(sets[bad]).tolist()}; rescale the game to [0, 1]"
+            )
+        means = np.clip(means, 0.0, 1.0)
+        if self.noise is None:
+            return means
+        drawn = np.asarray(self.noise.observe(means, rng), dtype=np.float64)
+        if drawn.shape != means.shape:
+            raise ValueError(f"noise must return shape {means.shape}, got {drawn.shape}")
+        check_entries("noise.observe(means, rng)", drawn, 0.0, 1.0)
+        return drawn
 
 
 @compiled

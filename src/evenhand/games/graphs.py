@@ -43,7 +43,9 @@ class Arcs(NamedTuple):
 
 def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:
     """Return edges (n, 2), the number of nodes and one probability an edge."""
-    if sparse.issparse(graph):
+    if isinstance(graph, Graph):
+        edges, nodes = graph.edges, graph.m
+    elif sparse.issparse(graph):
         edges, nodes, p = _from_sparse(graph, p)
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
         edges, nodes, p = _from_networkx(graph, p)
@@ -54,9 +56,10 @@ def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:
     if nodes is None:
         if m is None:
             raise TypeError("m, the number of nodes, must be given with an edge array")
-        nodes = check_integer("m", m, 1)
+        nodes = m
     elif m is not None and m != nodes:
         raise ValueError(f"m must equal the graph's number of nodes {nodes}, got m={m}")
+    nodes = check_integer("m", nodes, 1)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ValueError(f"edges must have shape (n, 2), got {edges.shape}")
     outside = (edges < 0) | (edges >= nodes)
@@ -83,11 +86,14 @@ def _chances(p: Any, n_edges: int) -> Floats:
 
 
 def _from_sparse(matrix: Any, p: Any) -> tuple[Ints, int, Any]:
-    """Entry (u, v) is the arc u -> v; its value is the probability unless p is given."""
-    arcs = matrix.tocoo()
-    rows, columns = arcs.shape
+    """Entry (u, v) is the arc u -> v, row by row; its value is the chance unless p is given."""
+    rows, columns = matrix.shape
     if rows != columns:
-        raise ValueError(f"edges must be a square matrix, got shape {arcs.shape}")
+        raise ValueError(f"edges must be a square matrix, got shape {matrix.shape}")
+    compressed = matrix.tocsr(copy=True)
+    compressed.sum_duplicates()
+    compressed.eliminate_zeros()
+    arcs = compressed.tocoo()
     edges = np.stack([arcs.row, arcs.col], axis=1).astype(np.int64)
     return edges, rows, arcs.data if p is None else p
 
@@ -98,12 +104,14 @@ def _from_networkx(graph: Any, p: Any) -> tuple[Ints, int, Any]:
     p may name an edge attribute.
     """
     index = {node: i for i, node in enumerate(graph.nodes)}
-    directed = graph if graph.is_directed() else graph.to_directed()
-    pairs = [(index[u], index[v]) for u, v in directed.edges()]
+    pairs = [(index[u], index[v]) for u, v in graph.edges()]
     edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     if isinstance(p, str):
-        chances = [chance for _, _, chance in directed.edges(data=p)]
+        chances = [chance for _, _, chance in graph.edges(data=p)]
         if None in chances:
             raise ValueError(f"p must name an attribute of every edge, got p={p!r}")
         p = chances
+    if not graph.is_directed():
+        p = np.tile(p, 2) if np.ndim(p) == 1 else p
+        edges = np.concatenate([edges, edges[:, ::-1]])
     return edges, len(index), p

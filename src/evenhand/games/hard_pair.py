@@ -7,6 +7,7 @@ import numpy as np
 from evenhand.checks import check_budget, check_positive
 from evenhand.games.carrier import Carrier
 from evenhand.games.noise import Bernoulli
+from evenhand.theory import largest_gap
 
 
 def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
@@ -24,13 +25,10 @@ def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
         The difference, above 0 and at most :math:`\zeta/2 = (k-1)/(8k(m-1))`.
     """
     m, k = check_budget(m, k)
-    if not 1 < k < m:
-        raise ValueError(f"k must satisfy 1 < k < m for the hard pair, got k={k} with m={m}")
-    delta = check_positive("delta", delta)
-    beta = 1 / (4 * k)
-    zeta = (k - 1) / (m - 1) * beta
-    if delta > zeta / 2:
-        raise ValueError(f"delta must be at most zeta/2={zeta / 2:g}, got delta={delta:g}")
+    most = largest_gap(m, k)
+    if check_positive("delta", delta) > most:
+        raise ValueError(f"delta must be at most zeta/2={most:g}, got delta={delta!r}")
+    beta, zeta = 1 / (4 * k), 2 * most
     rho = delta / (k * comb(m - 1, k - 1))
     special = list(range(1, k + 1))
     worth = np.full(m, zeta)

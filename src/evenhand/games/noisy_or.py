@@ -12,7 +12,7 @@ from evenhand.checks import (
     check_sets,
     check_vector,
 )
-from evenhand.games.noise import truncated_gaussian
+from evenhand.games.noise import half_mass, truncated_gaussian
 from evenhand.typing import Bools, Floats, Ints, compiled
 
 
@@ -46,6 +46,7 @@ class NoisyOr:
         self.width = check_positive("width", width)
         self.m = len(self.mu)
         self._cut = np.minimum(self.width, np.minimum(self.mu, 1.0 - self.mu))
+        self._half = half_mass(self._cut, self.sd)
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""
@@ -54,7 +55,8 @@ class NoisyOr:
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        return _pull(1.0 - self.mu, self._cut, self.sd, orders, sizes, check_rng(rng))
+        noise = self._cut, self._half, self.sd
+        return _pull(1.0 - self.mu, noise, orders, sizes, check_rng(rng))
 
     def kshapley(self, k: int) -> Floats:
         r"""K-Shapley values in closed form, in O(M K log M).
@@ -88,16 +90,21 @@ def _values(miss: Floats, sets: Bools) -> Floats:
 
 @compiled
 def _pull(
-    miss: Floats, cut: Floats, sd: float, orders: Ints, sizes: Ints, rng: np.random.Generator
+    miss: Floats,
+    noise: tuple[Floats, Floats, float],
+    orders: Ints,
+    sizes: Ints,
+    rng: np.random.Generator,
 ) -> Floats:
     n, s = sizes.shape
+    cut, half, sd = noise
     rewards = np.empty((n, s))
     for i in range(n):
         for j in range(s):
             product = 1.0
             for r in range(sizes[i, j]):
                 arm = orders[i, r]
-                product *= miss[arm] - truncated_gaussian(cut[arm], sd, rng)
+                product *= miss[arm] - truncated_gaussian(cut[arm], half[arm], sd, rng)
             rewards[i, j] = 1.0 - product
     return rewards
 

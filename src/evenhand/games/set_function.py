@@ -41,11 +41,6 @@ class SetFunction(NoisyMean):
     ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of a boolean (n, m) matrix, got {f!r}")
-        if noise is not None and not callable(getattr(noise, "observe", None)):
-            raise TypeError(
-                f"noise must be None or have observe(means, rng), got {noise!r}; "
-                "pass evenhand.games.Bernoulli() or evenhand.games.TruncatedGaussian()"
-            )
         super().__init__(check_integer("m", m, 1), noise)
         self.f = f
 
@@ -65,7 +60,11 @@ class SetFunction(NoisyMean):
             raise TypeError(f"f must be a function of a frozenset of arms, got {f!r}")
 
         def of_matrix(sets: Bools) -> Floats:
-            return np.array([f(frozenset(np.flatnonzero(row).tolist())) for row in sets])
+            answers = [f(frozenset(np.flatnonzero(row).tolist())) for row in sets]
+            for answer in answers:
+                if np.ndim(answer) != 0:
+                    raise ValueError(f"f must return one number a set, got {answer!r}")
+            return np.array(answers)
 
         return cls(of_matrix, m, noise=noise)
 

@@ -57,7 +57,7 @@ class IWKSVFair(Learner):
     >>> batch.orders.shape, batch.sizes.tolist()
     ((1, 5), [[1, 2, 3, 4, 5]])
     >>> learner.tell(batch, [[0.5, 0.6, 0.8, 0.8, 0.9]])
-    >>> float(learner.merit[batch.orders[0, 0]])
+    >>> round(float(learner.merit[batch.orders[0, 0]]), 6)
     0.5
     """
 

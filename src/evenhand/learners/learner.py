@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.batch import Batch, Exposure
 from evenhand.checks import check_budget, check_integer
-from evenhand.typing import Bools, Floats, Ints
+from evenhand.typing import Bools, Floats, Ints, compiled
 
 FORMAT, VERSION = "evenhand-learner", 1
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
@@ -119,10 +119,8 @@ class Learner(ABC):
         values = np.array(rewards, dtype=np.float64)
         if values.shape != batch.sizes.shape:
             raise ValueError(f"rewards must have shape {batch.sizes.shape}, got {values.shape}")
-        values[batch.sizes == 0] = 0.0  # the empty set's value is known
-        bad = ~((values >= 0.0) & (values <= 1.0)) & ~np.isnan(values)
-        if bad.any():
-            row, column = (int(i[0]) for i in np.nonzero(bad))
+        row, column = first_bad_reward(values, batch.sizes)
+        if row >= 0:
             raise ValueError(
                 "rewards must lie in [0, 1], "
                 f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
@@ -237,6 +235,19 @@ def kind_of(snapshot: Any) -> type[Learner]:
     if name not in Learner.kinds:
         raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
     return Learner.kinds[name]
+
+
+@compiled
+def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int]:
+    """First entry outside [0, 1] that is not nan, else -1; the empty set's is set to its 0."""
+    n, s = rewards.shape
+    for i in range(n):
+        for j in range(s):
+            if sizes[i, j] == 0:
+                rewards[i, j] = 0.0
+            elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
+                return i, j
+    return -1, -1
 
 
 def as_generator(seed: Seed) -> np.random.Generator:

@@ -37,6 +37,11 @@ def kshapley(game: Game, k: int) -> Floats:
     >>> kshapley(SetFunction(lambda sets: sets.any(axis=1), m=4), k=2).round(4)
     array([0.5, 0.5, 0.5, 0.5])
     """
+    if not (hasattr(game, "m") and callable(getattr(game, "value", None))):
+        raise TypeError(
+            f"game must have m and value(sets), got {type(game).__name__}; "
+            "wrap a function with evenhand.games.SetFunction"
+        )
     if isinstance(game, HasClosedForm):
         return game.kshapley(k)
     return exact(game, k)
@@ -65,6 +70,7 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     Memory does not grow with the number of sets: they are made and valued in blocks.
     """
     m, k = check_budget(game.m, k)
+    game.value(np.zeros((0, m), np.bool_))  # a game without an exact mean says so here
     n_sets = sum(comb(m, s) for s in range(1, k + 1))
     if n_sets > check_integer("max_sets", max_sets, 1):
         raise ValueError(

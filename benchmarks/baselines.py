@@ -1,0 +1,138 @@
+"""What the learner is measured against: Algorithm 1 refitted every round.
+
+Two plain versions on the synthetic game, both summing the regret they incur so that they can be
+seen to do the same work: a compiled loop that refits the design to 1e-8 every round from the
+previous weights, and a transcription of the pseudo-code into NumPy and SciPy.
+"""
+
+import math
+
+import numpy as np
+from scipy.optimize import root_scalar
+from scipy.special import logit
+
+from evenhand.designs.alias import build_alias, draw_alias
+from evenhand.designs.conditional_poisson import calibrate, describe
+from evenhand.games.noise import truncated_gaussian
+from evenhand.learners.iw_ksvfair import clipped_means
+from evenhand.policy import fill
+from evenhand.typing import Floats, compiled
+
+
+@compiled
+def refit_every_round(
+    mu: Floats, target: Floats, k: int, rounds: int, eta: float, rng: np.random.Generator
+) -> float:
+    """Regret of IW-KSVFair with a design fitted to 1e-8 every round, all in one compiled loop."""
+    m = len(mu)
+    totals, counts = np.zeros(m), np.zeros(m, np.int64)
+    weights = np.full(m, np.nan)
+    log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
+    arms, seen = np.empty(k, np.int64), np.full(m, -1, np.int64)
+    regret, trial = 0.0, 0
+    half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
+    for _ in range(rounds):
+        policy = fill(clipped_means(totals, counts, 1e-4), k)
+        theta, _, _ = calibrate(policy, weights, k, 1e-8)
+        weights, marginals, coins = describe(theta, k)
+        q = (1.0 - eta) * marginals + eta * k / m
+        uniform = rng.random() < eta
+        table = build_alias(np.ones(m) if uniform else coins.p / coins.q)
+        r = 0
+        while r < k:
+            arm = int(draw_alias(table, rng))
+            if seen[arm] == trial:
+                r = 0
+                trial += 1
+                continue
+            seen[arm] = trial
+            arms[r] = arm
+            r += 1
+        trial += 1
+        log_prob = -coins.log_normaliser
+        for i in range(k):
+            log_prob += weights[arms[i]]
+        row = m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
+        before = 0.0
+        for r in range(k):
+            miss = 1.0
+            for i in range(r + 1):
+                miss *= 1.0 - mu[arms[i]] - truncated_gaussian(0.1, half, 0.1, rng)
+            totals[arms[r]] += q[arms[r]] * row * (1.0 - miss - before)
+            counts[arms[r]] += 1
+            before = 1.0 - miss
+        regret += k * np.abs(q - target).sum()
+    return regret
+
+
+def transcription(
+    mu: Floats, target: Floats, k: int, rounds: int, eta: float, rng: np.random.Generator
+) -> float:
+    """Regret of Algorithm 1 written down in NumPy and SciPy, line by line."""
+    m = len(mu)
+    phi, n, regret = np.zeros(m), np.zeros(m), 0.0
+    theta = np.zeros(m)
+    for _ in range(rounds):
+        clipped = np.clip(phi, 1e-4, 1.0)
+        policy = k * clipped / clipped.sum()
+        if policy.max() > 1:
+            top = root_scalar(
+                lambda x, c=clipped: np.minimum(1.0, x * c).sum() - k,
+                bracket=(0.0, 1e6 / clipped.min()),
+            ).root
+            policy = np.minimum(1.0, top * clipped)
+        while True:  # calibrate: half-way fixed point of the logits
+            forward = _symmetric(np.exp(theta), k)
+            marginals = _marginals(np.exp(theta), k, forward)
+            if np.abs(marginals - policy).max() <= 1e-8:
+                break
+            theta = theta + 0.8 * (logit(np.clip(policy, 0, 1 - 1e-9)) - logit(marginals))
+            theta -= theta.mean()
+        q = (1 - eta) * marginals + eta * k / m
+        if rng.random() < eta:
+            arms = rng.permutation(m)[:k]
+        else:
+            arms = rng.permutation(_sequential(np.exp(theta), k, forward, rng))
+        p_set = np.exp(theta[arms].sum()) / forward[m, k]
+        p_mix = (1 - eta) * p_set + eta / math.comb(m, k)
+        before = 0.0
+        for r in range(k):
+            noise = rng.normal(0.0, 0.1, r + 1)
+            while np.any(np.abs(noise) > 0.1):
+                bad = np.abs(noise) > 0.1
+                noise[bad] = rng.normal(0.0, 0.1, bad.sum())
+            reward = 1 - np.prod(1 - mu[arms[: r + 1]] - noise)
+            arm = arms[r]
+            z = q[arm] / (math.comb(m - 1, k - 1) * p_mix) * (reward - before)
+            n[arm] += 1
+            phi[arm] += (z - phi[arm]) / n[arm]
+            before = float(reward)
+        regret += k * np.abs(q - target).sum()
+    return regret
+
+
+def _symmetric(weights: Floats, k: int) -> Floats:
+    """Elementary symmetric polynomials of every prefix, by dynamic programming."""
+    table = np.zeros((len(weights) + 1, k + 1))
+    table[:, 0] = 1.0
+    for i, w in enumerate(weights):
+        table[i + 1, 1:] = table[i, 1:] + w * table[i, :-1]
+    return table
+
+
+def _marginals(weights: Floats, k: int, forward: Floats) -> Floats:
+    """Marginals by leaving each weight out."""
+    m = len(weights)
+    backward = _symmetric(weights[::-1], k)
+    without = np.array([forward[a, :k] @ backward[m - 1 - a, k - 1 :: -1][:k] for a in range(m)])
+    return weights * without / forward[m, k]
+
+
+def _sequential(weights: Floats, k: int, forward: Floats, rng: np.random.Generator) -> Floats:
+    """One set, deciding arm after arm from the last."""
+    chosen, left = [], k
+    for a in range(len(weights) - 1, -1, -1):
+        if left and rng.random() < weights[a] * forward[a, left - 1] / forward[a + 1, left]:
+            chosen.append(a)
+            left -= 1
+    return np.array(chosen)

@@ -1,0 +1,73 @@
+"""Laws of designs too large to list, and of counts."""
+
+import numpy as np
+import pytest
+
+from evenhand.designs import ConditionalPoisson, DependentRounding, Systematic, Uniform
+from evenhand.designs.alias import Alias
+from evenhand.designs.head_tree import HeadTree
+from evenhand.policy import waterfill
+from tests.stat_checks import check_mean
+
+pytestmark = pytest.mark.statistical
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "sampler"), [(70, 35, HeadTree), (150, 60, HeadTree), (70, 4, Alias)]
+)
+def test_pairs_meet_as_often_as_they_should(m, k, sampler):
+    """Marginals and pair marginals of both samplers, the tree with several levels."""
+    policy = waterfill(np.exp(np.random.default_rng(m).normal(0, 0.7, m)), k)
+    design = ConditionalPoisson.fit(policy)
+    assert isinstance(design._sampler, sampler)
+    rows = design.sample(40_000, np.random.default_rng(1))
+    inside = np.zeros((len(rows), m), np.float32)
+    np.put_along_axis(inside, rows, 1.0, axis=1)
+    check_mean(inside, design.marginals, resolution=0.025)
+    first, second = np.triu_indices(m, 1)
+    expected = design.pair_marginals()[first, second]
+    for part in np.array_split(np.arange(len(first)), 8):
+        check_mean(
+            inside[:, first[part]] * inside[:, second[part]], expected[part], resolution=0.025
+        )
+
+
+def test_heads_of_the_left_half_vary_as_they_should():
+    """The number of members among the first half: its mean and its variance."""
+    m, k = 70, 35
+    policy = waterfill(np.exp(np.random.default_rng(3).normal(0, 0.7, m)), k)
+    design = ConditionalPoisson.fit(policy)
+    rows = design.sample(40_000, np.random.default_rng(2))
+    heads = (rows < 32).sum(axis=1)
+    pairs = design.pair_marginals()[:32, :32]
+    mean = design.marginals[:32].sum()
+    check_mean(heads, mean, resolution=0.1)
+    check_mean((heads - mean) ** 2, pairs.sum() - mean**2, resolution=0.3)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [Uniform(4, 2), Systematic([0.5, 0.7, 0.3, 0.5]), ConditionalPoisson.fit([0.6, 0.7, 0.3, 0.4])],
+    ids=["uniform", "systematic", "conditional_poisson"],
+)
+@pytest.mark.parametrize("n", [500, 100_000])
+def test_counts_vary_like_those_of_independent_draws(design, n):
+    """Mean and variance of an arm's count over repeated tallies: binomial."""
+    rng = np.random.default_rng(4)
+    repeats = 1500 if n <= 1000 else 300
+    counts = np.zeros((repeats, design.m))
+    for i in range(repeats):
+        sets, times = design.tally(n, rng)
+        np.add.at(counts[i], sets.ravel(), np.repeat(times, design.k))
+    p = design.marginals
+    check_mean(counts / n, p, resolution=0.05)
+    spread = (counts - n * p) ** 2 / (n * p * (1 - p))
+    check_mean(spread, np.ones(design.m), resolution=0.7)
+
+
+def test_small_marginals_are_not_rounded_away():
+    marginals = np.array([0.004, 0.996, 0.008, 0.992])
+    rows = DependentRounding(marginals).sample(200_000, np.random.default_rng(5))
+    inside = np.zeros((len(rows), 4))
+    np.put_along_axis(inside, rows, 1.0, axis=1)
+    check_mean(inside, marginals, resolution=2e-3)
