@@ -11,8 +11,9 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import logit
 
-from evenhand.designs.alias import build_alias, draw_alias
 from evenhand.designs.conditional_poisson import calibrate, describe
+from evenhand.designs.head_tree import build_tree, draw_heads
+from evenhand.designs.uniform import draw_uniform
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
@@ -28,27 +29,22 @@ def refit_every_round(
     totals, counts = np.zeros(m), np.zeros(m, np.int64)
     weights = np.full(m, np.nan)
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
-    arms, seen = np.empty(k, np.int64), np.full(m, -1, np.int64)
-    regret, trial = 0.0, 0
+    regret = 0.0
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
     for _ in range(rounds):
         policy = fill(clipped_means(totals, counts, 1e-4), k)
         theta, _, _ = calibrate(policy, weights, k, 1e-8)
         weights, marginals, coins = describe(theta, k)
         q = (1.0 - eta) * marginals + eta * k / m
-        uniform = rng.random() < eta
-        table = build_alias(np.ones(m) if uniform else coins.p / coins.q)
-        r = 0
-        while r < k:
-            arm = int(draw_alias(table, rng))
-            if seen[arm] == trial:
-                r = 0
-                trial += 1
-                continue
-            seen[arm] = trial
-            arms[r] = arm
-            r += 1
-        trial += 1
+        if rng.random() < eta:
+            arms = draw_uniform(m, k, 1, rng)[0]
+        else:
+            rows = np.empty((1, k), np.int64)
+            k_free = k - len(coins.always)
+            rows[0, k_free:] = coins.always
+            tree = build_tree(coins.p, coins.q)
+            draw_heads(tree, coins.p, coins.q, coins.free, rows, k_free, rng)
+            arms = rows[0]
         log_prob = -coins.log_normaliser
         for i in range(k):
             log_prob += weights[arms[i]]

@@ -91,20 +91,17 @@ def check_entries(name: str, values: Floats, low: float, high: float, remedy: st
 def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
     """Return marginals in [0, 1] and the integer k >= 1 they sum to, rounding errors mended."""
     vector = check_vector("marginals", marginals, -np.inf, np.inf)
-    near = np.clip(vector, 0.0, 1.0)
-    check_entries("marginals", np.where(np.abs(vector - near) <= ROUNDING, near, vector), 0.0, 1.0)
-    vector = near
-    total = float(vector.sum())
+    bad = first_outside(vector, -ROUNDING, 1.0 + ROUNDING)
+    if bad >= 0:
+        value = float(vector[bad])
+        raise ValueError(f"marginals must lie in [0, 1], got marginals[{bad}]={value!r}")
+    total = mend_sum(vector)
     k = round(total)
     if k < 1 or abs(total - k) > SUM_TOLERANCE + 1e-14 * len(vector):
         raise ValueError(
             f"marginals must sum to an integer k >= 1, got {total:.12g}; "
             "make them with evenhand.fair_policy or evenhand.policy.project_l1"
         )
-    spread = vector * (1.0 - vector)  # 0 and 1 stay what they are
-    if spread.sum() > 0.0:
-        vector += (k - total) * (spread / spread.sum())
-        np.clip(vector, 0.0, 1.0, out=vector)
     return vector, k
 
 
@@ -163,6 +160,25 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+@compiled
+def mend_sum(marginals: Floats) -> float:
+    """Clip to [0, 1] and return the sum; if it is nearly an integer, spread what it lacks.
+
+    Spread in proportion to p (1 - p), so that 0 and 1 stay what they are.
+    """
+    total = spread = 0.0
+    for a in range(len(marginals)):
+        marginals[a] = min(1.0, max(0.0, marginals[a]))
+        total += marginals[a]
+        spread += marginals[a] * (1.0 - marginals[a])
+    lacking = np.round(total) - total
+    if spread > 0.0 and abs(lacking) < 1e-6:
+        for a in range(len(marginals)):
+            p = marginals[a]
+            marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / spread)))
+    return total
 
 
 @compiled

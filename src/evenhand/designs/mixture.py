@@ -48,13 +48,10 @@ class Mixture(Design, Generic[D]):
         return Uniform(self.m, self.k)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        plain = rng.random(n) < self.eta
-        n_plain = int(plain.sum())
-        if n_plain == 0:
-            return self.design.sample(n, rng)
-        rows = np.empty((n, self.k), np.int64)
-        rows[plain] = self.uniform.sample(n_plain, rng)
-        rows[~plain] = self.design.sample(n - n_plain, rng)
+        rows = self.design.sample(n, rng)
+        plain = np.flatnonzero(rng.random(n) < self.eta)
+        if len(plain):
+            rows[plain] = self.uniform.sample(len(plain), rng)
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
