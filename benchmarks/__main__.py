@@ -9,7 +9,7 @@ from importlib import import_module
 
 from benchmarks.harness import RESULTS, machine
 
-ALL = ["designs"]
+ALL = ["designs", "learners"]
 MARK = "<!-- {} -->\n"
 
 
