@@ -70,6 +70,7 @@ def simulate(
     seed: Seed,
     checkpoints: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
+    watch: Callable[[Batch], object] | None = None,
 ) -> Run:
     """Let a learner play a game and record its fairness regret.
 
@@ -90,6 +91,8 @@ def simulate(
         Numbers of queries at which to record; by default ten a decade, and the horizon.
     progress
         Called with the number of queries made so far, after every batch.
+    watch
+        Called with every batch before its rewards are drawn.
 
     Raises
     ------
@@ -109,6 +112,8 @@ def simulate(
         while learner.queries < horizon:
             batch = learner.ask(horizon - learner.queries)
             record.add(batch)
+            if watch is not None:
+                watch(batch)
             if batch.learns:
                 learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
             if progress is not None:

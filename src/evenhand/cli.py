@@ -1,0 +1,187 @@
+"""The command ``evenhand``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenhand import __version__
+
+app = typer.Typer(
+    name="evenhand",
+    help="Merit-fair selection: reproduce the paper, run experiments of your own, look at results.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+Folder = Annotated[Path, typer.Option("--results", help="Where results are kept.")]
+MaxHorizon = Annotated[float | None, typer.Option(help="Leave out larger horizons, e.g. 1e6.")]
+Replications = Annotated[int | None, typer.Option(help="At most so many replications.")]
+Workers = Annotated[int, typer.Option(help="Processes to run cells in.")]
+Where = Annotated[str, typer.Option("--executor", help="local or dask.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the cells and the time they take.")]
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Take the options that go with every command."""
+    if version:
+        typer.echo(f"evenhand {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all by default.")] = None,
+    results: Folder = Path("results"),
+    max_horizon: MaxHorizon = None,
+    replications: Replications = None,
+    workers: Workers = 2,
+    executor: Where = "local",
+    scheduler: Scheduler = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run the experiments of the paper; finished cells are skipped."""
+    from evenhand.lab.experiments import load_preset, preset_names
+
+    limit = None if max_horizon is None else int(max_horizon)
+    chosen = [load_preset(name) for name in names or preset_names()]
+    cut = [e.cut(limit, replications) for e in chosen if limit is None or min(e.horizons) <= limit]
+    _run(cut, results, workers, executor, scheduler, dry_run)
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="A TOML file.", exists=True, dir_okay=False)],
+    results: Folder = Path("results"),
+    max_horizon: MaxHorizon = None,
+    replications: Replications = None,
+    workers: Workers = 2,
+    executor: Where = "local",
+    scheduler: Scheduler = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run an experiment of your own, described in a TOML file."""
+    from evenhand.lab.experiments import load_file
+
+    sys.path.insert(0, str(Path.cwd()))  # games named module:callable
+    limit = None if max_horizon is None else int(max_horizon)
+    experiment = load_file(file).cut(limit, replications)
+    _run([experiment], results, workers, executor, scheduler, dry_run)
+
+
+@app.command()
+def results(
+    folder: Annotated[Path, typer.Argument(help="A directory of results.")] = Path("results"),
+    experiment: Annotated[str | None, typer.Option("--only", help="One experiment.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the table to a CSV file.")] = None,
+    pack: Annotated[bool, typer.Option(help="Write one Parquet file an experiment.")] = False,
+) -> None:
+    """Show results as a table, export or pack them."""
+    from evenhand.lab.experiments import load_preset, preset_names
+    from evenhand.lab.store import Store
+    from evenhand.lab.tables import show, summary
+
+    store = Store(folder)
+    if pack:
+        for name in [experiment] if experiment else preset_names():
+            cells = load_preset(name).all_cells()
+            if store.finished(cells):
+                typer.echo(f"packed {store.pack(name, cells)}")
+    table = summary(store.read(load_preset(experiment).all_cells() if experiment else None))
+    _say_set_aside(store.set_aside)
+    if csv is not None:
+        table.write_csv(csv)
+        typer.echo(f"wrote {csv}")
+    else:
+        show(table)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A directory of results.")] = Path("results"),
+) -> None:
+    """Draw every figure and write the report, from the results alone."""
+    from evenhand.lab.report import write_report
+
+    typer.echo(f"wrote {write_report(folder)}")
+
+
+@app.command()
+def merit(
+    game: Annotated[str, typer.Argument(help="Your game as module:callable.")],
+    k: Annotated[int, typer.Argument(help="Budget.")],
+) -> None:
+    """Print the K-Shapley values and the fair policy of a game of yours."""
+    from evenhand.lab.catalogue import Place, build_game
+    from evenhand.policy import fair_policy
+
+    sys.path.insert(0, str(Path.cwd()))
+    setting = build_game({"kind": game}, Place(k, 1, 1, 1))
+    policy = fair_policy(setting.merit, k)
+    typer.echo(" arm      merit     stderr     policy")
+    for arm, (value, error, due) in enumerate(
+        zip(setting.merit, setting.stderr, policy, strict=True)
+    ):
+        typer.echo(f"{arm:4d} {value:10.6f} {error:10.6f} {due:10.6f}")
+
+
+def _run(
+    experiments: list[Any],
+    folder: Path,
+    workers: int,
+    executor: str,
+    scheduler: str | None,
+    dry_run: bool,
+) -> None:
+    """Run what is missing of some experiments, with a progress bar."""
+    from evenhand.lab import executors
+    from evenhand.lab.runner import estimate, run_missing
+    from evenhand.lab.store import Store
+    from evenhand.lab.tables import progress_bar
+
+    cells = list({c.id: c for e in experiments for c in e.all_cells()}.values())
+    store = Store(folder)
+    done = store.finished(cells)
+    _say_set_aside(store.set_aside)
+    left = [c for c in cells if c.id not in done]
+    seconds = sum(map(estimate, left)) / max(1, workers)
+    typer.echo(
+        f"{len(cells)} cells, {len(done)} finished, {len(left)} to run, "
+        f"about {seconds / 60:.1f} minutes with {workers} workers"
+    )
+    if dry_run:
+        for cell in left:
+            typer.echo(f"{cell.id} {estimate(cell):8.1f} s  {cell.key}")
+        return
+    if executor == "dask":
+        if scheduler is None:
+            raise ValueError("scheduler must be given with --executor dask, e.g. tcp://host:8786")
+        place = executors.cluster(scheduler)
+    elif executor == "local":
+        place = executors.local(workers)
+    else:
+        raise ValueError(f"executor must be local or dask, got {executor!r}")
+    with progress_bar(left) as advance:
+        run_missing(cells, store, place, advance)
+    typer.echo(f"results are in {folder}")
+
+
+def _say_set_aside(messages: list[str]) -> None:
+    for message in messages:
+        typer.echo(message, err=True)
+
+
+def entry() -> None:
+    """Run the command, with errors on one line unless --debug is given."""
+    try:
+        app()
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""Experiments: what to run, where results are kept, and what is drawn from them."""

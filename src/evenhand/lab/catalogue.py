@@ -1,0 +1,144 @@
+"""Games and learners by the names experiment files use."""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand import merit, theory
+from evenhand.designs import DependentRounding, EnumeratedMaxEntropy, Systematic
+from evenhand.games import (
+    Game,
+    IndependentCascade,
+    facebook_graph,
+    facebook_stand_in,
+    hard_pair,
+    synthetic,
+)
+from evenhand.learners import ETCG, URS, FairCMAB, GapE, IWKSVFair, Learner, MURaS
+from evenhand.streams import stream
+from evenhand.typing import Floats
+
+COUNTED_FROM = 10**7  # from this horizon on MURaS rounds systematically: one multinomial draw
+BUDGET = 200_000  # queries for the merits of a game of one's own that cannot be listed
+
+
+class Setting(NamedTuple):
+    """A game with its reference merits and their standard errors (0 where exact)."""
+
+    game: Game
+    merit: Floats
+    stderr: Floats
+
+
+class Place(NamedTuple):
+    """Where a cell stands: what a game may depend on."""
+
+    k: int
+    horizon: int
+    replication: int
+    seed: int
+
+
+def _synthetic(place: Place, m: int) -> Setting:
+    game = synthetic(m, stream(place.seed, place.replication, "instance"))
+    return Setting(game, game.kshapley(place.k), np.zeros(m))
+
+
+@cache
+def _cascade(k: int, seed: int, p: float, both_ways: bool, real: bool, sets: int) -> Setting:
+    """One graph and one reference for every learner, horizon and replication."""
+    graph = facebook_graph() if real else facebook_stand_in()
+    game = IndependentCascade(graph.both_ways() if both_ways else graph, p=p)
+    found = merit.reverse_reachable(game, k, sets, stream(seed, 0, "reference"))
+    return Setting(game, found.values, found.stderr)
+
+
+def _facebook(
+    place: Place, p: float = 0.1, both_ways: bool = False, reference_sets: int = 20_000_000
+) -> Setting:
+    return _cascade(place.k, place.seed, p, both_ways, True, reference_sets)
+
+
+def _stand_in(
+    place: Place, p: float = 0.1, both_ways: bool = False, reference_sets: int = 20_000_000
+) -> Setting:
+    return _cascade(place.k, place.seed, p, both_ways, False, reference_sets)
+
+
+def _hard_pair(place: Place, m: int, instance: int) -> Setting:
+    game = hard_pair(m, place.k, theory.hard_gap(m, place.k, place.horizon))[instance]
+    return Setting(game, game.kshapley(place.k), np.zeros(m))
+
+
+def _own(place: Place, kind: str, **options: Any) -> Setting:
+    """A game made by a function of the user's, named ``module:callable``."""
+    module, _, name = kind.partition(":")
+    make = getattr(importlib.import_module(module), name)
+    game = make(**options)
+    if isinstance(game, IndependentCascade):
+        found = merit.reverse_reachable(
+            game, place.k, 2000 * game.m, stream(place.seed, 0, "reference")
+        )
+        return Setting(game, found.values, found.stderr)
+    try:
+        values = merit.kshapley(game, place.k)
+        return Setting(game, values, np.zeros(game.m))
+    except ValueError:  # too many sets to list
+        rng = stream(place.seed, 0, "reference")
+        found = merit.stratified(game, place.k, BUDGET, rng)
+        return Setting(game, np.maximum(found.values, 0.0), found.stderr)
+
+
+GAMES: dict[str, Callable[..., Setting]] = {
+    "synthetic": _synthetic,
+    "facebook": _facebook,
+    "facebook-stand-in": _stand_in,
+    "hard-pair": _hard_pair,
+}
+
+
+def build_game(config: dict[str, Any], place: Place) -> Setting:
+    """Make a game and its merits from an experiment's description."""
+    options = dict(config)
+    kind = options.pop("kind")
+    if ":" in kind:
+        return _own(place, kind, **options)
+    return GAMES[kind](place, **options)
+
+
+def _muras(m: int, k: int, horizon: int, **options: Any) -> Learner:
+    rounding = Systematic if horizon >= COUNTED_FROM else DependentRounding
+    return MURaS(m, k, horizon, rounding=rounding, **options)
+
+
+def _exact(m: int, k: int, horizon: int, **options: Any) -> Learner:
+    return IWKSVFair(m, k, horizon, design=EnumeratedMaxEntropy, **options)
+
+
+def _urs(m: int, k: int, horizon: int, **options: Any) -> Learner:
+    return URS(m, k, **options)
+
+
+LEARNERS: dict[str, tuple[Callable[..., Learner], tuple[str, ...]]] = {
+    "iw-ksvfair": (IWKSVFair, ("gamma", "eta", "floor", "growth")),
+    "iw-ksvfair-exact": (_exact, ("gamma", "eta", "floor", "growth")),
+    "no-mix": (IWKSVFair.no_mix, ("floor", "growth")),
+    "no-iw": (IWKSVFair.no_iw, ("gamma", "eta", "floor", "growth")),
+    "muras": (_muras, ("lam", "shuffled")),
+    "urs": (_urs, ()),
+    "etcg": (ETCG, ()),
+    "gap-e": (GapE, ("c", "growth")),
+    "fair-cmab": (FairCMAB, ("quotas",)),
+}
+
+
+def build_learner(
+    config: dict[str, Any], m: int, k: int, horizon: int, rng: np.random.Generator
+) -> Learner:
+    """Make a learner from an experiment's description."""
+    options = dict(config)
+    make, _ = LEARNERS[options.pop("kind")]
+    return make(m, k, horizon, seed=rng, **options)

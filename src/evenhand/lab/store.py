@@ -1,0 +1,139 @@
+"""Results on disk: one small Parquet file a cell, or one packed file an experiment."""
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenhand.lab.cells import Cell
+
+LISTS = ("checkpoints", "selections")
+FLOAT_LISTS = ("curve", "merit", "merit_stderr", "estimate", "marginals")
+SCHEMA: dict[str, Any] = {
+    "id": pl.String,
+    "key": pl.String,
+    "game": pl.String,
+    "k": pl.Int64,
+    "m": pl.Int64,
+    "learner": pl.String,
+    "horizon": pl.Int64,
+    "replication": pl.Int64,
+    "seed": pl.Int64,
+    "regret": pl.Float64,
+    "regret_uncapped": pl.Float64,
+    "largest_due": pl.Float64,
+    "alignment": pl.Float64,
+    "queries": pl.Int64,
+    **{name: pl.List(pl.Int64) for name in LISTS},
+    **{name: pl.List(pl.Float64) for name in FLOAT_LISTS},
+    "seconds": pl.Float64,
+    "machine": pl.String,
+    "versions": pl.String,
+}
+TIMING = ("seconds", "machine", "versions")  # what may differ between equal results
+
+
+class Store:
+    """A directory of results.
+
+    Cells being worked on are written one file each under ``cells/``; packed files lie beside it.
+    A file that cannot be read, or is not what its name says, is moved to ``aside/`` and named.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.set_aside: list[str] = []
+
+    def path(self, cell: Cell) -> Path:
+        """Where a cell's result lies."""
+        return self.folder / "cells" / f"{cell.id}.parquet"
+
+    def write(self, cell: Cell, record: dict[str, Any], machine: str | None = None) -> None:
+        """Write a cell's result so that nobody ever sees half of it."""
+        path = self.path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        row = {
+            "id": cell.id,
+            "key": cell.key,
+            "game": json.dumps(cell.game, sort_keys=True),
+            "k": cell.k,
+            "learner": json.dumps(cell.learner, sort_keys=True),
+            "horizon": cell.horizon,
+            "replication": cell.replication,
+            "seed": cell.seed,
+            **record,
+            "machine": machine or describe_machine(),
+            "versions": describe_versions(),
+        }
+        part = path.with_suffix(f".{os.getpid()}.part")
+        pl.DataFrame([row], schema=SCHEMA).write_parquet(part)
+        part.replace(path)
+
+    def finished(self, cells: Iterable[Cell]) -> set[str]:
+        """Ids of the cells that have a good result."""
+        return set(self.read(cells)["id"].to_list())
+
+    def read(self, cells: Iterable[Cell] | None = None) -> pl.DataFrame:
+        """Return the results of some cells, or all there are, in the order of their keys."""
+        wanted = None if cells is None else {cell.id for cell in cells}
+        frames = [self._packed(path) for path in sorted(self.folder.glob("*.parquet"))]
+        for path in sorted((self.folder / "cells").glob("*.parquet")):
+            if wanted is None or path.stem in wanted:
+                frames.append(self._one(path))
+        found = pl.concat([f for f in frames if f is not None] or [pl.DataFrame(schema=SCHEMA)])
+        if wanted is not None:
+            found = found.filter(pl.col("id").is_in(sorted(wanted)))
+        return found.unique("id", keep="last").sort("key")
+
+    def pack(self, name: str, cells: Iterable[Cell]) -> Path:
+        """Write the results of an experiment's cells as one file."""
+        path = self.folder / f"{name}.parquet"
+        part = path.with_suffix(f".{os.getpid()}.part")
+        frame = self.read(cells)
+        frame.write_parquet(part, compression="zstd", compression_level=15)
+        part.replace(path)
+        return path
+
+    def _one(self, path: Path) -> pl.DataFrame | None:
+        """A cell's result, if the file is what its name says."""
+        frame = self._packed(path)
+        if frame is not None and frame["id"].to_list() != [path.stem]:
+            self._refuse(path, "it holds another cell than its name says")
+            return None
+        return frame
+
+    def _packed(self, path: Path) -> pl.DataFrame | None:
+        try:
+            return pl.read_parquet(path).select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
+        except (pl.exceptions.PolarsError, OSError) as error:
+            self._refuse(path, str(error).splitlines()[0])
+            return None
+
+    def _refuse(self, path: Path, reason: str) -> None:
+        """Set a file aside and say so; it is neither used nor lost."""
+        place = self.folder / "aside" / path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(place)
+        self.set_aside.append(f"{path} cannot be used ({reason}); moved to {place}")
+
+
+def describe_machine() -> str:
+    """Processor and number of cores."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        model = names[0].split(":")[1].strip() if names else model
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def describe_versions() -> str:
+    """Versions of what a result depends on."""
+    names = ("evenhand", "numpy", "scipy", "numba")
+    parts = [f"{name} {version(name)}" for name in names]
+    return f"Python {platform.python_version()}, " + ", ".join(parts)

@@ -1,0 +1,72 @@
+"""Results as tables, on the screen and for the report."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from evenhand.lab.cells import Cell
+from evenhand.lab.runner import estimate
+
+MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
+
+
+def summary(results: pl.DataFrame) -> pl.DataFrame:
+    """Mean and standard deviation over replications, by game, learner and horizon."""
+    columns: list[Any] = [pl.len().alias("replications")]
+    for name in MEASURES:
+        columns += [pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")]
+    keys = ["game", "k", "learner", "horizon"]
+    return results.group_by(keys).agg(columns).sort(keys)
+
+
+def show(table: pl.DataFrame) -> None:
+    """Print a summary to the terminal."""
+    shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
+    for row in table.iter_rows(named=True):
+        shown.add_row(
+            words(row["game"]),
+            str(row["k"]),
+            words(row["learner"]),
+            f"{row['horizon']:.3g}",
+            str(row["replications"]),
+            f"{row['regret']:.4g}",
+            "" if row["regret_sd"] is None else f"{row['regret_sd']:.2g}",
+            f"{row['alignment']:.3f}",
+            f"{row['seconds']:.3g}",
+        )
+    Console().print(shown)
+
+
+def words(config: str) -> str:
+    """A description kept as JSON, in few words."""
+    parts = json.loads(config)
+    kind = parts.pop("kind")
+    return " ".join([kind, *(f"{name}={value}" for name, value in parts.items())])
+
+
+@contextmanager
+def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int, float], None]]:
+    """Show a bar with the time left, weighted by what cells are estimated to take."""
+    total = sum(map(estimate, cells))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns) as bar:
+        task = bar.add_task("running", total=total)
+
+        def advance(cell: Cell, n: int, seconds: float) -> None:
+            kind, horizon = cell.learner["kind"], f"{cell.horizon:.3g}"
+            bar.update(
+                task, advance=estimate(cell), description=f"{n}/{len(cells)} {kind} {horizon}"
+            )
+
+        yield advance
