@@ -51,6 +51,8 @@ def reproduce(
     limit = None if max_horizon is None else int(max_horizon)
     chosen = [load_preset(name) for name in names or preset_names()]
     cut = [e.cut(limit, replications) for e in chosen if limit is None or min(e.horizons) <= limit]
+    if not cut:
+        raise ValueError(f"max-horizon must be at least 1e4, got {max_horizon:g}")
     _run(cut, results, workers, executor, scheduler, dry_run)
 
 

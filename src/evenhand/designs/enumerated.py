@@ -10,13 +10,13 @@ from scipy.optimize import minimize
 
 from evenhand.checks import check_marginals, check_positive
 from evenhand.combinations import combinations
-from evenhand.designs.alias import Alias, build_alias, draw_alias
 from evenhand.designs.conditional_poisson import (
     check_same_arms,
     split_certain,
     sum_weights,
 )
 from evenhand.designs.design import Design, shuffle
+from evenhand.designs.poisson_binomial import centre
 from evenhand.typing import Floats, Ints, compiled
 
 MAX_SETS = 10**7
@@ -44,9 +44,11 @@ class EnumeratedMaxEntropy(Design):
         free = np.isfinite(log_weights)
         always = np.flatnonzero(log_weights == np.inf)
         listed = all_sets(int(free.sum()), k - len(always))
-        self.sets: Ints = np.empty((len(listed), k), np.int64)
-        self.sets[:, : len(always)] = always
-        self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
+        self.sets: Ints = listed
+        if not free.all():
+            self.sets = np.empty((len(listed), k), np.int64)
+            self.sets[:, : len(always)] = always
+            self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
         self._curvature: Floats | None = None
         theta = log_weights[free]
         self._log_normaliser, self.probabilities, given = _expectations(theta, listed)
@@ -103,7 +105,7 @@ class EnumeratedMaxEntropy(Design):
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return _draw_listed(self._table, self.sets, n, rng)
+        return _draw_listed(self._cumulated, self.sets, n, rng)
 
     @property
     def listed(self) -> tuple[Ints, Floats]:
@@ -123,8 +125,8 @@ class EnumeratedMaxEntropy(Design):
         return design
 
     @cached_property
-    def _table(self) -> Alias:
-        return build_alias(self.probabilities)
+    def _cumulated(self) -> Floats:
+        return np.cumsum(self.probabilities)
 
 
 @lru_cache(maxsize=8)
@@ -162,28 +164,32 @@ def _bfgs(
 
 @compiled
 def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
-    """Log normaliser, probability of every set, and marginals."""
-    n = len(sets)
-    probabilities, marginals = np.empty(n), np.zeros(len(theta))
+    """Log normaliser, probability of every set, and marginals.
+
+    Products of odds, shifted so that likely sets have moderate ones: no exponential a set.
+    """
+    n, k = sets.shape
+    shift = centre(theta, k) if 0 < k < len(theta) else 0.0
+    odds = np.exp(theta + shift)
+    probabilities, marginals, z = np.empty(n), np.zeros(len(theta)), 0.0
     for i in range(n):
-        total = 0.0
-        for arm in sets[i]:
-            total += theta[arm]
-        probabilities[i] = total
-    top = probabilities.max()
-    probabilities = np.exp(probabilities - top)
-    z = probabilities.sum()
-    probabilities /= z
+        product = 1.0
+        for r in range(k):
+            product *= odds[sets[i, r]]
+        probabilities[i] = product
+        z += product
     for i in range(n):
-        for arm in sets[i]:
-            marginals[arm] += probabilities[i]
-    return top + np.log(z), probabilities, marginals
+        probabilities[i] /= z
+        for r in range(k):
+            marginals[sets[i, r]] += probabilities[i]
+    return np.log(z) - k * shift, probabilities, marginals
 
 
 @compiled
-def _draw_listed(table: Alias, sets: Ints, n: int, rng: np.random.Generator) -> Ints:
+def _draw_listed(cumulated: Floats, sets: Ints, n: int, rng: np.random.Generator) -> Ints:
     rows = np.empty((n, sets.shape[1]), np.int64)
     for i in range(n):
-        rows[i] = sets[draw_alias(table, rng)]
+        level = rng.random() * cumulated[-1]
+        rows[i] = sets[np.searchsorted(cumulated, level, side="right")]
         shuffle(rows[i], rng)
     return rows

@@ -1,0 +1,335 @@
+"""Experiments, results, figures and the report, at tiny size."""
+
+import dataclasses
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from evenhand import __version__, fair_policy, kshapley, theory
+from evenhand.cli import app
+from evenhand.games import synthetic
+from evenhand.lab import executors
+from evenhand.lab.cells import Cell, run_cell, same_numbers
+from evenhand.lab.differences import Differences, design_differences
+from evenhand.lab.experiments import load_preset, parse, preset_names
+from evenhand.lab.figures import draw
+from evenhand.lab.report import write_report
+from evenhand.lab.runner import run_missing
+from evenhand.lab.series import mean, series, spread
+from evenhand.lab.store import TIMING, Store
+from evenhand.streams import stream
+
+TINY = """
+name = "tiny"
+title = "a tiny experiment"
+replications = 3
+horizons = [600, "1e3"]
+
+[[learner]]
+label = "fair"
+kind = "iw-ksvfair"
+eta = 0.5
+
+[[learner]]
+kind = "urs"
+
+[[panel]]
+title = "small"
+k = 2
+game = { kind = "synthetic", m = 5 }
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return parse(TINY, "tiny.toml")
+
+
+@pytest.fixture(scope="module")
+def tiny_results(tiny, tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("tiny"))
+    run_missing(tiny.all_cells(), store, executors.local(1))
+    return store
+
+
+def equal_but_for_timing(one, other):
+    drop = list(TIMING)
+    return one.drop(drop).equals(other.drop(drop))
+
+
+def test_presets_are_those_of_the_issue_and_share_cells():
+    names = "both-ways fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound".split()
+    assert preset_names() == names
+    fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
+    assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
+    assert fig1.horizons == [round(10 ** (4 + i / 2)) for i in range(9)]
+    assert len(fig1.all_cells()) == 9 * 9 * 10
+    horizons = {h for n in names for h in load_preset(n).horizons}
+    assert max(horizons) == 10**8
+
+
+@pytest.mark.parametrize(
+    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "lower-bound"]
+)
+def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
+    """Every line of every preset, at a horizon its constants still allow."""
+    preset = load_preset(name)
+    panels = []
+    for panel in preset.panels:
+        game = dict(panel.game)
+        if game["kind"] == "facebook":
+            game |= {"kind": "facebook-stand-in", "reference_sets": 20_000}
+        panels.append(dataclasses.replace(panel, game=game))
+    small = dataclasses.replace(
+        preset, panels=panels, horizons=[10_000 if name == "fig6" else 2000], replications=1
+    )
+    store = Store(tmp_path)
+    run_missing(small.all_cells(), store, executors.local(1))
+    results = store.read()
+    assert len(results) == len(small.all_cells())
+    assert np.isfinite(results["regret"].to_numpy()).all()
+    figure = draw(small, results)
+    figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+
+
+def test_a_cell_is_named_by_all_that_determines_it():
+    cell = Cell({"kind": "synthetic", "m": 5}, 2, {"kind": "urs"}, 100, 1, 1)
+    same = Cell({"m": 5, "kind": "synthetic"}, 2, {"kind": "urs"}, 100, 1, 1)
+    assert cell.id == same.id
+    for change in ({"k": 3}, {"horizon": 101}, {"replication": 2}, {"seed": 2}, {"learner": {}}):
+        assert dataclasses.replace(cell, **change).id != cell.id
+
+
+def test_a_record_holds_what_the_simulation_gave():
+    cell = Cell({"kind": "synthetic", "m": 20}, 15, {"kind": "urs"}, 1000, 3, 1)
+    record = run_cell(cell)
+    merit = kshapley(synthetic(20, stream(1, 3, "instance")), 15)
+    due = 15 * merit / merit.sum()
+    assert record["largest_due"] == pytest.approx(due.max())
+    assert due.max() > 1  # the paper's check fails at K = 15
+    assert record["regret"] == pytest.approx(1000 * np.abs(15 / 20 - fair_policy(merit, 15)).sum())
+    assert record["regret_uncapped"] == pytest.approx(1000 * np.abs(15 / 20 - due).sum())
+    assert same_numbers(record, run_cell(cell))
+
+
+def test_finished_cells_are_skipped_and_results_are_the_same_for_any_workers(
+    tiny, tiny_results, tmp_path
+):
+    cells = tiny.all_cells()
+    assert run_missing(cells, tiny_results, executors.local(1)) == 0
+    other = Store(tmp_path)
+    assert run_missing(cells, other, executors.local(2)) == len(cells)
+    assert equal_but_for_timing(other.read(cells), tiny_results.read(cells))
+
+
+def test_a_killed_run_resumes_to_the_results_of_one_that_was_not(tiny, tiny_results, tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    folder = tmp_path / "results"
+    command = [sys.executable, "-c", "from evenhand.cli import entry; entry()", "run"]
+    command += [str(tmp_path / "tiny.toml"), "--results", str(folder), "--workers", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 120
+    while not list(folder.glob("cells/*.parquet")) and time.time() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    part = Store(folder).read()
+    assert 1 <= len(part) <= len(tiny.all_cells())
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert equal_but_for_timing(Store(folder).read(), tiny_results.read(tiny.all_cells()))
+
+
+def test_bad_files_are_named_and_set_aside(tiny, tiny_results, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_results.folder, folder)
+    broken, foreign, swapped = sorted((folder / "cells").glob("*.parquet"))[:3]
+    broken.write_bytes(b"PAR1 not a parquet file")
+    pl.DataFrame({"a": [1]}).write_parquet(foreign)
+    shutil.copy(sorted((folder / "cells").glob("*.parquet"))[4], swapped)
+    store = Store(folder)
+    cells = tiny.all_cells()
+    assert len(store.read(cells)) == len(cells) - 3
+    assert len(store.set_aside) == 3
+    for path, message in zip((broken, foreign, swapped), store.set_aside, strict=True):
+        assert str(path) in message
+        assert (folder / "aside" / path.name).is_file()
+    assert run_missing(cells, store, executors.local(1)) == 3
+    assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
+
+
+def test_packed_results_read_like_the_cells(tiny, tiny_results, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_results.folder, folder)
+    store = Store(folder)
+    path = store.pack("tiny", tiny.all_cells())
+    shutil.rmtree(folder / "cells")
+    assert Store(folder).read().equals(tiny_results.read())
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    assert len(pandas.read_parquet(path)) == len(tiny.all_cells())
+
+
+def test_a_dask_cluster_gives_the_same_bits(tiny, tiny_results, tmp_path):
+    distributed = pytest.importorskip("dask.distributed")
+    store = Store(tmp_path)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as cluster:
+        run_missing(tiny.all_cells(), store, executors.cluster(cluster.scheduler_address))
+    cells = tiny.all_cells()
+    assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
+
+
+def test_figures_show_the_results(tiny, tiny_results):
+    results = tiny_results.read()
+    figure = draw(tiny, results)
+    (panel,) = tiny.panels
+    drawn = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    for line in panel.lines:
+        values = results.filter(pl.col("learner") == json.dumps(line.config, sort_keys=True))
+        expected = values.group_by("horizon").agg(pl.col("regret").mean()).sort("horizon")
+        np.testing.assert_array_equal(drawn[line.label].get_xdata(), expected["horizon"])
+        np.testing.assert_allclose(drawn[line.label].get_ydata(), expected["regret"], rtol=1e-12)
+        one = series(results, tiny, panel, line)
+        np.testing.assert_allclose(spread(one.regret), np.std(one.regret, axis=1, ddof=1))
+        np.testing.assert_allclose(mean(one.regret), np.mean(one.regret, axis=1))
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(tiny, tiny_results, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_results.folder, folder)
+    (folder / "differences.json").write_text(json.dumps(design_differences(20)))
+    page = write_report(folder, [tiny]).read_text()
+    assert "a tiny experiment" in page
+    assert "Set probabilities of the enumerated" in page
+    assert page.count("<svg") == 2
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+    for name in ("tiny", "fig3"):
+        for ending in ("svg", "pdf", "png"):
+            assert (folder / "figures" / f"{name}.{ending}").is_file()
+
+
+def test_the_report_opens_in_a_browser(tiny, tiny_results, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_results.folder, folder)
+    page = write_report(folder, [tiny])
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command += [f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", page.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "Reproduction report" in dom
+    assert "a tiny experiment" in dom
+
+
+def test_differences_are_counted_like_numpy_would():
+    rng = np.random.default_rng(0)
+    one, other = rng.random(1000), rng.random(1000)
+    other[:7] = one[:7]
+    found = Differences()
+    found.add(one, other, 1010)
+    record = found.record()
+    gaps = np.abs(one - other)
+    assert record["n"] == 1010
+    assert record["zero"] == 17
+    assert sum(record["counts"]) == 993
+    assert record["mean"] == pytest.approx(gaps.sum() / 1010)
+    assert record["largest"] == gaps.max()
+    assert record["median"] == pytest.approx(np.median(gaps[gaps > 0]), rel=0.13)
+
+
+def test_designs_hardly_differ():
+    record = design_differences(50)
+    assert record["n"] == 50 * 15504
+    assert record["largest"] < 1e-6
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_the_command_line(tmp_path):
+    assert invoke("--version").stdout.strip() == f"evenhand {__version__}"
+    done = invoke("reproduce", "fig1", "--max-horizon", 1e4, "--replications", 1, "--dry-run")
+    assert "9 cells, 0 finished, 9 to run" in done.stdout
+    assert len(done.stdout.splitlines()) >= 10
+    (tmp_path / "tiny.toml").write_text(TINY)
+    folder = tmp_path / "results"
+    assert invoke("run", tmp_path / "tiny.toml", "--results", folder, "--workers", 1).exit_code == 0
+    table = invoke("results", folder).stdout
+    assert "regret" in table
+    assert table.count("1e+03") == 2
+    assert invoke("results", folder, "--csv", tmp_path / "out.csv").exit_code == 0
+    assert len(pl.read_csv(tmp_path / "out.csv")) == 4
+
+
+def test_a_game_of_ones_own(tmp_path, monkeypatch):
+    (tmp_path / "mygame.py").write_text(
+        "from evenhand.games import additive, Bernoulli\n"
+        "def make(top=0.3):\n    return additive([0.1, 0.2, top], noise=Bernoulli())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    text = TINY.replace('{ kind = "synthetic", m = 5 }', '{ kind = "mygame:make", top = 0.25 }')
+    (tmp_path / "own.toml").write_text(text)
+    done = invoke("run", "own.toml", "--workers", 1)
+    assert done.exit_code == 0, done.output
+    merits = Store(tmp_path / "results").read()["merit"].to_list()
+    np.testing.assert_allclose(merits[0], [0.1, 0.2, 0.25])
+    table = invoke("merit", "mygame:make", 2).stdout
+    assert "0.300000" in table
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("replications", "replicatons"), "unknown key 'replicatons'; did you mean 'replications'"),
+        (('kind = "urs"', 'kind = "usr"'), "unknown learner 'usr'; did you mean 'urs'"),
+        (("eta = 0.5", "etta = 0.5"), "unknown key 'etta'; did you mean 'eta'"),
+        (('"synthetic"', '"sintetic"'), "unknown game 'sintetic'; did you mean 'synthetic'"),
+        (("m = 5 }", "n = 5 }"), "unknown key 'n'"),
+        (("k = 2", ""), "'k' is missing"),
+        (("horizons", "#"), "'horizons' is missing"),
+        (('"1e3"', '"soon"'), "horizons must be like 10000 or \"1e4.5\", got 'soon'"),
+        (("[[panel]]", "[[panel"), "is not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_nearest_right_word(change, message):
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+        parse(TINY.replace(*change), "tiny.toml")
+
+
+def test_errors_stand_on_one_line_unless_debugging():
+    command = [sys.executable, "-c", "from evenhand.cli import entry; entry()", "reproduce", "fg1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "error: unknown experiment 'fg1'; did you mean 'fig1'?"
+    command = [*command[:3], "--debug", *command[3:]]
+    assert (
+        "Traceback" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    )
+
+
+def test_the_lower_bound_uses_a_new_pair_for_every_horizon():
+    for horizon in (10**4, 10**6):
+        cell = Cell({"kind": "hard-pair", "m": 4, "instance": 1}, 2, {"kind": "urs"}, horizon, 1, 1)
+        rho = theory.hard_gap(4, 2, horizon) / (2 * 3)
+        assert run_cell(cell)["merit"][1] == pytest.approx((1 / 3) / 8 + rho)
+
+
+def test_the_graph_file_is_not_in_the_package():
+    package = Path(__file__).parents[2] / "src"
+    assert not list(package.rglob("*.edges"))
+    assert not list(package.rglob("facebook_combined*"))
