@@ -1,5 +1,5 @@
 # make test  - set everything up, then lint, types, import contract and all tests
-# make demo  - set everything up, then merits, policy and drawn sets of the synthetic instance
+# make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
 # make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today
 PYTHON ?= python3
@@ -17,7 +17,8 @@ test: $(READY)
 	$(BIN)/pytest -n 2 -q
 
 demo: $(READY)
-	$(BIN)/python -m evenhand
+	$(BIN)/evenhand reproduce fig1 --max-horizon 1e6 --replications 5 --results demo
+	$(BIN)/evenhand report demo
 
 slow: $(READY)
 	$(BIN)/pytest -q -m slow

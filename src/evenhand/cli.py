@@ -49,7 +49,13 @@ def reproduce(
     from evenhand.lab.experiments import load_preset, preset_names
 
     limit = None if max_horizon is None else int(max_horizon)
-    chosen = [load_preset(name) for name in names or preset_names()]
+    wanted = names or [*preset_names(), "fig3"]
+    if "fig3" in wanted and not dry_run and (limit is None or limit >= 10**6):
+        _run_differences(results)
+    wanted = [name for name in wanted if name != "fig3"]
+    if not wanted:
+        return
+    chosen = [load_preset(name) for name in wanted]
     cut = [e.cut(limit, replications) for e in chosen if limit is None or min(e.horizons) <= limit]
     if not cut:
         raise ValueError(f"max-horizon must be at least 1e4, got {max_horizon:g}")
@@ -130,6 +136,15 @@ def merit(
         zip(setting.merit, setting.stderr, policy, strict=True)
     ):
         typer.echo(f"{arm:4d} {value:10.6f} {error:10.6f} {due:10.6f}")
+
+
+def _run_differences(folder: Path) -> None:
+    """Figure 3 is no grid of cells: one run that compares two designs at every round."""
+    from evenhand.lab.differences import write_differences
+    from evenhand.lab.tables import counting_bar
+
+    with counting_bar("fig3", 100_000) as advance:
+        write_differences(folder, advance)
 
 
 def _run(

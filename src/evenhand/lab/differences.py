@@ -1,6 +1,10 @@
 """How far the scalable design is from the enumerated one, set by set (the paper's figure 3)."""
 
+import json
+import os
+from collections.abc import Callable
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,6 +50,20 @@ class Differences:
         }
 
 
+def write_differences(
+    folder: Path, progress: Callable[[int], object] | None = None, updates: int = 100_000
+) -> Path:
+    """Compare the designs as the paper's figure 3 does and keep the result, unless it is there."""
+    path = folder / "differences.json"
+    if not path.is_file():
+        record = design_differences(updates, progress=progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(record))
+        part.replace(path)
+    return path
+
+
 def design_differences(
     updates: int,
     m: int = 20,
@@ -54,6 +72,7 @@ def design_differences(
     gamma: float = 0.8,
     seed: int = 1,
     replication: int = 1,
+    progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
     """Compare both designs, given the same policies, along a run of exact IW-KSVFair.
 
@@ -66,7 +85,9 @@ def design_differences(
     )
     noise = stream(seed, replication, "environment")
     found, scalable = Differences(), None
-    for _ in range(updates):
+    for n in range(updates):
+        if progress is not None:
+            progress(n)
         policy = learner._policy()
         batch = learner.ask()
         assert learner._mixture is not None

@@ -119,6 +119,8 @@ def _panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
         axes.set_yscale("log")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=7)
+        else:
+            axes.text(0.5, 0.5, "not run yet", ha="center", transform=axes.transAxes)
     figure.suptitle(experiment.title)
     return figure
 

@@ -111,7 +111,7 @@ def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any
                     "cells": cells,
                     "slope": "" if growth is None else f"{growth.value:.3f} ± {growth.stderr:.3f}",
                     "alignment": f"{mean(one.alignment)[-1]:.4f}",
-                    "n": one.regret.shape[1],
+                    "n": int(np.sum(~np.isnan(one.regret), axis=1).min()),
                 }
             )
         tables.append({"title": panel.title, "rows": rows, "horizons": horizons})

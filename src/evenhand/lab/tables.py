@@ -13,6 +13,12 @@ from rich.table import Table
 from evenhand.lab.cells import Cell
 from evenhand.lab.runner import estimate
 
+COLUMNS = (
+    TextColumn("{task.description}"),
+    BarColumn(),
+    TaskProgressColumn(),
+    TimeRemainingColumn(),
+)
 MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 
 
@@ -54,13 +60,7 @@ def words(config: str) -> str:
 def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int, float], None]]:
     """Show a bar with the time left, weighted by what cells are estimated to take."""
     total = sum(map(estimate, cells))
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns) as bar:
+    with Progress(*COLUMNS) as bar:
         task = bar.add_task("running", total=total)
 
         def advance(cell: Cell, n: int, seconds: float) -> None:
@@ -70,3 +70,12 @@ def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int, float],
             )
 
         yield advance
+
+
+@contextmanager
+def counting_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar that is told how far things are."""
+    with Progress(*COLUMNS) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda n: bar.update(task, completed=n)
+        bar.update(task, completed=total)
