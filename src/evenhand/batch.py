@@ -111,8 +111,8 @@ class Batch:
             kinds = {kind.__name__: kind for kind in (Marginals, Determined, Target)}
             kind = kinds[exposure.pop("kind")]
             return cls(
-                orders=np.array(data["orders"], np.int64).reshape(len(data["orders"]), -1),
-                sizes=np.array(data["sizes"], np.int64).reshape(len(data["sizes"]), -1),
+                orders=_matrix(data["orders"]),
+                sizes=_matrix(data["sizes"]),
                 times=np.array(data["times"], np.int64),
                 exposure=kind(**{name: np.array(value) for name, value in exposure.items()}),
                 learns=bool(data["learns"]),
@@ -125,3 +125,8 @@ class Batch:
             raise ValueError(
                 f"data must come from Batch.to_dict, got a broken one: {error!r}"
             ) from None
+
+
+def _matrix(rows: list[list[int]]) -> Ints:
+    """Rows of integers; no rows have no columns either."""
+    return np.array(rows, np.int64).reshape(len(rows), -1 if rows else 0)

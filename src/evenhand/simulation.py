@@ -1,5 +1,7 @@
 """The loop: a learner asks, a game answers, and what happened is recorded."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,6 +62,35 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"interrupted after {run.queries} queries; what was recorded is in .run")
         self.run = run
 
+    def __reduce__(self) -> tuple[type["Interrupted"], tuple[Run]]:
+        return Interrupted, (self.run,)
+
+
+class _CtrlC:
+    """Notices Ctrl-C and leaves it to be seen between two batches.
+
+    Raised inside compiled code it can crash the process. A second one is raised at once, for a
+    game that takes its time. Only the main thread hears signals.
+    """
+
+    def __enter__(self) -> "_CtrlC":
+        self.pressed = False
+        self.before = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        self.listens = main and self.before not in (signal.SIG_IGN, None)
+        if self.listens:
+            signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, number: int, frame: object) -> None:
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+    def __exit__(self, *error: object) -> None:
+        if self.listens:
+            signal.signal(signal.SIGINT, self.before)
+
 
 def simulate(
     learner: Learner,
@@ -75,7 +106,8 @@ def simulate(
     """Let a learner play a game and record its fairness regret.
 
     Exact conditional losses are summed, selections are counted, and memory does not grow with the
-    horizon. No reward is drawn where the learner wants none.
+    horizon. No reward is drawn where the learner wants none. A learner that has asked before goes
+    on from there; regret and selections count from here.
 
     Parameters
     ----------
@@ -109,15 +141,18 @@ def simulate(
     record = _Record(learner, horizon, check_target(target, learner.m, learner.k), checkpoints)
     rng = as_generator(seed)
     try:
-        while learner.queries < horizon:
-            batch = learner.ask(horizon - learner.queries)
-            record.add(batch)
-            if watch is not None:
-                watch(batch)
-            if batch.learns:
-                learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
-            if progress is not None:
-                progress(learner.queries)
+        with _CtrlC() as ctrl_c:
+            while learner.queries < horizon:
+                if ctrl_c.pressed:
+                    raise KeyboardInterrupt
+                batch = learner.ask(horizon - learner.queries)
+                record.add(batch)
+                if watch is not None:
+                    watch(batch)
+                if batch.learns:
+                    learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+                if progress is not None:
+                    progress(learner.queries)
     except KeyboardInterrupt:
         raise Interrupted(record.finish()) from None
     return record.finish()
@@ -171,6 +206,8 @@ class _Record:
         loss, queries = self.loss(batch), batch.queries
         end = self.at + queries
         inside = self._marks_until(end)
+        if self.merits is not None and len(inside):
+            self.merits += [self.learner.merit] * len(inside)
         if isinstance(loss, float):
             self.regret += [self.total + loss * (mark - self.at) for mark in inside.tolist()]
             self.total += loss * queries
@@ -178,8 +215,6 @@ class _Record:
             read = np.empty(len(inside))
             self.total = add_losses(loss, batch.times, self.at, self.total, inside, read)
             self.regret += read.tolist()
-        if self.merits is not None and len(inside):
-            self.merits += [self.learner.merit] * len(inside)
         self.at = end
         count_selections(self.selections, batch.orders, batch.sizes, batch.times)
 
@@ -193,6 +228,7 @@ class _Record:
     def finish(self) -> Run:
         """Return what was recorded."""
         n = len(self.regret)
+        merits = None if self.merits is None else np.array(self.merits[:n]).reshape(n, -1)
         any_drawn = self.selections.any() and self.target.any()
         return Run(
             checkpoints=self.marks[:n],
@@ -201,9 +237,7 @@ class _Record:
             alignment=alignment(self.target, self.selections) if any_drawn else float("nan"),
             merit=self.learner.merit,
             marginals=self.learner.marginals,
-            merits=None
-            if self.merits is None
-            else np.array(self.merits).reshape(n, self.learner.m),
+            merits=merits,
             queries=self.at,
             seconds=time.perf_counter() - self.start,
         )

@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,10 @@ import numpy as np
 from evenhand.learners.learner import Learner, kind_of
 
 JSON_KEY = "evenhand"
+BROKEN = (
+    *(ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 def save(learner: Learner, path: str | Path) -> None:
@@ -45,7 +50,9 @@ def load(path: str | Path) -> Learner:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         snapshot = json.loads(str(arrays.pop(JSON_KEY)))
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except FileNotFoundError:
+        raise
+    except BROKEN as error:
         raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
     snapshot["arrays"] = arrays
     return kind_of(snapshot).restore(snapshot)

@@ -163,25 +163,62 @@ evenhand.save(learner, sys.argv[1] + "/after.npz")
 def test_rewards_may_come_late_in_parts_and_out_of_order(make):
     """All rewards told at the end, row by row, backwards: the means are those of told at once."""
     late, ready = make(M, K, T, 4), make(M, K, T, 4)
+    ready._owner = late._owner  # the same queries: one receipt serves both
     asked = []
     while late.queries < 300:
         batch = late.ask(30)
         ready.ask(30)
-        asked.append(
-            (batch, GAME.pull(batch.orders, batch.sizes, np.random.default_rng(len(asked))))
-        )
-    twin = [b for b, _ in asked]
+        rng = np.random.default_rng(len(asked))
+        asked.append((batch, GAME.pull(batch.orders, batch.sizes, rng)))
     for batch, rewards in reversed(asked):
         for row in reversed(range(len(batch.orders))):
             late.tell(batch.rows([row]), rewards[[row]])
     for batch, rewards in asked:
-        own = batch.__class__(
-            **{**{f: getattr(batch, f) for f in batch.__slots__}, "owner": ready._owner}
-        )
-        ready.tell(own, rewards)
+        ready.tell(batch, rewards)
     np.testing.assert_allclose(late.merit, ready.merit, rtol=1e-12)
     assert not late._open
-    assert len(twin) == len(asked)
+
+
+@learners
+def test_a_snapshot_knows_which_rows_have_been_told(make):
+    learner = make(M, K, T, 4)
+    batch = learner.ask(60)
+    if not batch.learns or len(batch.orders) < 2:
+        pytest.skip("asks a single row")
+    good = np.full(batch.sizes.shape, 0.5)
+    learner.tell(batch.rows([1]), good[[1]])
+    twin = type(learner).restore(through_json(learner.snapshot()))
+    with pytest.raises(ValueError, match="rows must be told once, got row 1 of batch 0 again"):
+        twin.tell(batch, good)
+    twin.tell(batch.rows([0]), good[[0]])
+
+
+@learners
+def test_receipts_that_were_changed_are_refused(make):
+    learner = make(M, K, T, 4)
+    batch = learner.ask(60)
+    if not batch.learns:
+        pytest.skip("learns nothing at first")
+    n, data = len(batch.orders), batch.to_dict()
+    before = digest(learner)
+    changes = [
+        {"index": [0] * n} if n > 1 else {"index": [0, 1]},
+        {"index": [n + 40, *range(1, n)]},
+        {"notes": {}},
+        {"notes": {name: values + values[:1] for name, values in data["notes"].items()}},
+        {"orders": [[99] * K for _ in range(n)]},
+    ]
+    if "arms" in data["notes"]:
+        changes.append({"notes": {**data["notes"], "arms": [M] * n}})
+    for change in changes:
+        with pytest.raises(ValueError, match="batch must be as ask returned it, but its"):
+            learner.tell(Batch.from_dict({**data, **change}), np.full(batch.sizes.shape, 0.5))
+        assert digest(learner) == before
+    for rewards in ("high", [["a"]], [[0.5], [0.5, 0.5]]):
+        with pytest.raises((TypeError, ValueError), match="rewards must"):
+            learner.tell(batch, rewards)
+    learner.tell(Batch.from_dict(batch.rows([]).to_dict()), np.empty((0, 0)))
+    assert digest(learner) == before
 
 
 @learners
@@ -278,6 +315,19 @@ def test_broken_snapshots_are_refused(make):
         ({"rng": {}}, f"snapshot must come from {kind.__name__}.snapshot, got a broken one"),
         ({"config": {"m": 3}}, "got a broken one"),
         ({"arrays": None}, "got a broken one"),
+        ({"queries": -5}, "got a broken one"),
+        ({"queries": 10**9} if learner.horizon else {"rng": None}, "got a broken one"),
+        *[
+            ({"arrays": {**good["arrays"], name: np.zeros((1, 1, 1))}}, "got a broken one")
+            for name in good["arrays"]
+            if not name.startswith(("open_", "pending_", "design_", "committed", "order", "chosen"))
+        ],
+        *[
+            ({"arrays": {n: a for n, a in good["arrays"].items() if n != name}}, "got a broken one")
+            for name in good["arrays"]
+            if name in ("totals", "counts", "pulled", "played", "remaining", "asked", "chosen")
+            or (name.startswith(("pending_", "design_log")) and kind.__name__ == "IWKSVFair")
+        ],
     ]:
         with pytest.raises(ValueError, match=message):
             kind.restore({**good, **change})

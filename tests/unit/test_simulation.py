@@ -1,5 +1,6 @@
 """The loop, what it records, and what is measured from it."""
 
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 import evenhand
 from evenhand import fair_policy, kshapley, metrics, simulate
 from evenhand.games import NoisyOr, synthetic
-from evenhand.learners import ETCG, URS, IWKSVFair, MURaS
+from evenhand.learners import ETCG, URS, FairCMAB, IWKSVFair, Learner, MURaS
 from evenhand.simulation import log_spaced
 from evenhand.streams import stream
 from tests.contracts import LEARNERS
@@ -113,6 +114,68 @@ def test_interrupting_loses_nothing_that_was_recorded():
     assert part.checkpoints.max() <= 1200
     np.testing.assert_array_equal(part.regret, whole.regret[: len(part.regret)])
     assert isinstance(caught.value, KeyboardInterrupt)
+
+
+INTERRUPTED = """
+import numpy as np, signal, evenhand
+from evenhand.games import NoisyOr
+from evenhand.learners import *
+T = 10**6
+signal.signal(signal.SIGINT, signal.default_int_handler)
+game = NoisyOr(np.linspace(0.2, 0.9, 20))
+target = evenhand.fair_policy(game.kshapley(5), 5)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+for i in range(12):
+    learner = LEARNER
+    signal.setitimer(signal.ITIMER_REAL, 0.25 + 0.013 * i)
+    try:
+        evenhand.simulate(learner, game, T, target=target, seed=2)
+        raise SystemExit("was not interrupted")
+    except evenhand.Interrupted as stop:
+        run = stop.run
+    assert run.queries == learner.queries
+    assert len(run.checkpoints) == len(run.regret) == len(run.merits)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("safe")
+"""
+
+
+@pytest.mark.parametrize(
+    "learner",
+    ["IWKSVFair(20, 5, T, gamma=0.8, growth=0, seed=1)", "GapE(20, 5, T, growth=0, seed=1)"],
+)
+def test_ctrl_c_at_any_moment_is_safe(learner):
+    """Signals from a timer, anywhere between and inside compiled code, in a process of its own."""
+    program = INTERRUPTED.replace("LEARNER", learner)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "safe", (done.returncode, done.stderr[-2000:])
+
+
+def test_an_interruption_crosses_processes():
+    run = simulate(URS(M, K, seed=0), GAME, 10, target=TARGET, seed=0)
+    again = pickle.loads(pickle.dumps(evenhand.Interrupted(run)))
+    assert again.run.queries == 10
+
+
+def test_regret_of_fair_cmab_does_not_depend_on_how_asks_are_cut():
+    """Checkpoints inside the commit phase read the same from long batches as from short ones."""
+
+    class Short(FairCMAB):
+        def ask(self, limit=50):
+            return super().ask(min(limit, 50))
+
+    marks, game = [100, 3000, 10_000, 30_000, 50_000], synthetic(20, stream(1, 1, "instance"))
+    target = fair_policy(kshapley(game, 5), 5)
+    one, other = (
+        simulate(
+            kind(20, 5, 50_000, seed=1), game, 50_000, target=target, seed=2, checkpoints=marks
+        )
+        for kind in (FairCMAB, Short)
+    )
+    np.testing.assert_allclose(one.regret, other.regret, rtol=1e-12)
+    del Learner.kinds["Short"]
 
 
 def one_replication(replication):
@@ -229,7 +292,7 @@ def test_bad_measurements_are_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04broken"])
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04broken", b"\x93NUMPY"])
 def test_broken_files_are_refused(content, tmp_path):
     path = tmp_path / "learner.npz"
     path.write_bytes(content)

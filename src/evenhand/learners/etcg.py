@@ -58,15 +58,25 @@ class GreedyExploration:
         self.asked += n
         return arms, np.full(n, phase)
 
-    def decide(self, rng: np.random.Generator) -> None:
-        """Close a phase whose queries have all been asked."""
+    @property
+    def complete(self) -> bool:
+        """Whether all k arms are chosen."""
+        return len(self.chosen) == self.k
+
+    def settle(self, rng: np.random.Generator) -> None:
+        """Choose an arm if the queries of a phase have all been asked."""
+        if not self.complete and not self.left:
+            self.chosen = np.append(self.chosen, rng.choice(self.best))
+            self.asked = 0
+
+    @property
+    def best(self) -> Ints:
+        """Candidates of the largest mean reward in this phase; those without data lose."""
         phase = len(self.chosen)
         scores = means(self.totals[phase], self.counts[phase])
         scores = np.where(np.isnan(scores), -np.inf, scores)
         scores[self.chosen] = np.nan
-        best = np.flatnonzero(scores == np.nanmax(scores))
-        self.chosen = np.append(self.chosen, rng.choice(best))
-        self.asked = 0
+        return np.flatnonzero(scores == np.nanmax(scores))
 
     def sets(self, arms: Ints) -> Ints:
         """Rows of the chosen arms followed by a candidate each, padded to k columns."""
@@ -109,6 +119,8 @@ class ETCG(Learner):
     algorithm for submodular maximization under full-bandit feedback", UAI 2022.
     """
 
+    notes = ("arms", "phases")
+
     def __init__(self, m: int, k: int, horizon: int, *, seed: Seed) -> None:
         super().__init__(m, k, horizon, seed)
         self._greedy = GreedyExploration(self.m, self.k, plays_per_set(m, k, horizon))
@@ -120,14 +132,13 @@ class ETCG(Learner):
 
     @property
     def marginals(self) -> Floats:
-        """The next query's set, scaled to sum to k; while a phase is undecided, what is chosen."""
+        """The next query's set, scaled to sum to k; of equals not yet decided on, the first."""
         return next_set(self._greedy)
 
     def _ask(self, limit: int) -> Draft:
         greedy = self._greedy
-        if not greedy.left and len(greedy.chosen) < self.k:
-            greedy.decide(self._rng)
-        if len(greedy.chosen) == self.k:
+        greedy.settle(self._rng)
+        if greedy.complete:
             return Draft.unlearnt(greedy.chosen[None, :], np.array([limit]), Determined())
         arms, phases = greedy.take(min(limit, MAX_BATCH, greedy.left))
         sizes = np.full((len(arms), 1), len(greedy.chosen) + 1)
@@ -149,8 +160,12 @@ class ETCG(Learner):
 
 def next_set(greedy: GreedyExploration) -> Floats:
     """Indicator of the set a greedy exploration asks next, scaled to sum to k."""
+    members, asked = greedy.chosen, greedy.asked
+    if not greedy.left and not greedy.complete:
+        members, asked = np.append(members, greedy.best[0]), 0
+    if len(members) < greedy.k:
+        candidates = np.setdiff1d(np.arange(greedy.m), members)
+        members = np.append(members, candidates[asked // greedy.plays])
     inside = np.zeros(greedy.m)
-    inside[greedy.chosen] = 1.0
-    if greedy.left:
-        inside[greedy.candidates[greedy.asked // greedy.plays]] = 1.0
-    return inside * (greedy.k / max(1.0, inside.sum()))
+    inside[members] = greedy.k / len(members)
+    return inside

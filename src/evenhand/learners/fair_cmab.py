@@ -53,6 +53,8 @@ class FairCMAB(Learner):
     the quotas the paper states and learns from totals.
     """
 
+    notes = ("arms", "phases")
+
     def __init__(
         self, m: int, k: int, horizon: int, quotas: ArrayLike | None = None, *, seed: Seed
     ) -> None:
@@ -69,11 +71,12 @@ class FairCMAB(Learner):
         self._groups: Ints = order[starts[:, None] + np.arange(self.k)]
         # the last group only owes those that no earlier one holds
         self._owed = np.array([shares[order[g * self.k]] for g in range(len(starts))])
-        fair = sum(ceil(owed * horizon) for owed in self._owed)
+        self._needs = np.array([ceil(owed * horizon - 1e-9) for owed in self._owed])
+        fair = int(self._needs.sum())
         if fair > horizon:
             raise ValueError(
-                f"quotas must leave room: the groups' largest add up to {self._owed.sum():.4g}, "
-                "more than all queries; lower them"
+                f"quotas must leave room: the groups' largest need {fair} queries of "
+                f"horizon={horizon}; lower them"
             )
         self._played = np.zeros(len(starts), np.int64)
         plays = plays_per_set(m, k, max(1, horizon - fair))
@@ -87,35 +90,36 @@ class FairCMAB(Learner):
     @property
     def marginals(self) -> Floats:
         """The next query's set, scaled to sum to k."""
-        due = _schedule(self._owed, self._played.copy(), self.queries, 1, 1)[0]
+        assert self.horizon is not None
+        due = _most_due(self._owed, self._needs, self._played, self.queries + 1, self.horizon)
         if due >= 0:
             return np.isin(np.arange(self.m), self._groups[due]).astype(np.float64)
         return next_set(self._greedy)
 
     def _ask(self, limit: int) -> Draft:
+        assert self.horizon is not None
         greedy = self._greedy
-        if not greedy.left and len(greedy.chosen) < self.k:
-            greedy.decide(self._rng)
-        if len(greedy.chosen) == self.k:
-            return self._commit(limit)
-        due = _schedule(self._owed, self._played, self.queries, min(limit, MAX_BATCH), greedy.left)
+        greedy.settle(self._rng)
+        learning = not greedy.complete
+        due, times = _schedule(
+            (self._owed, self._needs, self._played),
+            (self.queries, self.horizon),
+            min(limit, MAX_BATCH) if learning else limit,
+            greedy.left if learning else limit,
+            1 if learning else limit,
+        )
         free = due < 0
         orders = np.zeros((len(due), self.k), np.int64)
-        sizes = np.full((len(due), 1), self.k)
         orders[~free] = self._groups[due[~free]]
+        if not learning:
+            orders[free] = greedy.chosen
+            return Draft.unlearnt(orders, times, Determined())
+        sizes = np.full((len(due), 1), self.k)
         arms, phases = np.full(len(due), -1), np.full(len(due), -1)
         arms[free], phases[free] = greedy.take(int(free.sum()))
         orders[free] = greedy.sets(arms[free])
         sizes[free] = len(greedy.chosen) + 1
         return Draft(orders, sizes, Determined(), {"arms": arms, "phases": phases})
-
-    def _commit(self, limit: int) -> Draft:
-        """Play groups that are due and else the set found, counted instead of listed."""
-        before = self._played.copy()
-        _play(self._owed, self._played, self.queries, limit)
-        times = np.append(self._played - before, limit - (self._played - before).sum())
-        sets = np.concatenate([self._groups, self._greedy.chosen[None, :]])
-        return Draft.unlearnt(sets[times > 0], times[times > 0], Determined())
 
     def _tell(self, batch: Batch, rewards: Floats) -> None:
         free = batch.notes["arms"] >= 0  # quota rows teach nothing
@@ -135,34 +139,51 @@ class FairCMAB(Learner):
 
 
 @compiled
-def _most_due(owed: Floats, played: Ints, query: int) -> int:
-    """Group most in arrears at a query (counted from 1), -1 if none is."""
-    best, arrears = -1, 0.0
+def _most_due(owed: Floats, needs: Ints, played: Ints, query: int, horizon: int) -> int:
+    """Group most in arrears at a query (counted from 1), -1 if none is.
+
+    Where the queries left are just enough for the plays all groups still need, one is due.
+    """
+    best, arrears, left = -1, 0.0, 0
     for g in range(len(owed)):
-        if owed[g] * query - played[g] > arrears:
+        left += needs[g] - played[g]
+        if owed[g] * query - played[g] > arrears and played[g] < needs[g]:
             best, arrears = g, owed[g] * query - played[g]
+    if best < 0 and left > 0 and left >= horizon - query + 1:
+        best = int(np.argmax(needs - played))
     return best
 
 
 @compiled
-def _schedule(owed: Floats, played: Ints, asked: int, limit: int, n_free: int) -> Ints:
-    """Group due at each of the next queries, -1 for a free one; ends at the n_free-th of those."""
-    due, n = np.empty(limit, np.int64), 0
-    while n < limit and n_free > 0:
-        group = _most_due(owed, played, asked + n + 1)
-        due[n] = group
-        n += 1
+def _schedule(
+    groups: tuple[Floats, Ints, Ints],
+    clock: tuple[int, int],
+    limit: int,
+    n_free: int,
+    longest: int,
+) -> tuple[Ints, Ints]:
+    """Group due at each of the next queries, -1 for a free one, as runs and their lengths.
+
+    Ends after ``limit`` queries, ``n_free`` free ones or MAX_BATCH runs; a run is at most
+    ``longest``.
+    """
+    owed, needs, played = groups
+    asked, horizon = clock
+    due, times = np.empty(MAX_BATCH, np.int64), np.empty(MAX_BATCH, np.int64)
+    n = 0
+    for i in range(limit):
+        if n_free == 0:
+            break
+        group = _most_due(owed, needs, played, asked + i + 1, horizon)
+        if n > 0 and due[n - 1] == group and times[n - 1] < longest:
+            times[n - 1] += 1
+        elif n == MAX_BATCH:
+            break
+        else:
+            due[n], times[n] = group, 1
+            n += 1
         if group >= 0:
             played[group] += 1
         else:
             n_free -= 1
-    return due[:n]
-
-
-@compiled
-def _play(owed: Floats, played: Ints, asked: int, n: int) -> None:
-    """Count the plays of groups over the next n queries."""
-    for i in range(n):
-        group = _most_due(owed, played, asked + i + 1)
-        if group >= 0:
-            played[group] += 1
+    return due[:n].copy(), times[:n].copy()

@@ -40,6 +40,8 @@ class GapE(Learner):
     NIPS 2011.
     """
 
+    notes = ("arms",)
+
     def __init__(
         self, m: int, k: int, horizon: int, *, c: float = 1.0, growth: float = 1e-3, seed: Seed
     ) -> None:
@@ -58,12 +60,19 @@ class GapE(Learner):
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm given its target: the arm itself, the rest alike."""
+        assert self.horizon is not None
+        if self.horizon - self.queries == 1:  # the odd query at the end
+            return np.isin(np.arange(self.m), self._top(np.arange(self.m))).astype(np.float64)
         if self._pending.left:
             arm = int(self._pending.arrays["arms"][self._pending.taken])
         else:
             arm = int(self._choose(1, self._pulled.copy(), np.arange(self.m))[0])
         rest = (self.k - 1) / max(1, self.m - 1)
         return np.where(np.arange(self.m) == arm, 1.0, rest)
+
+    def _top(self, ties: Ints) -> Ints:
+        """The K arms of the largest estimates."""
+        return ranked(self._totals / np.maximum(self._counts, 1), ties)[: self.k]
 
     def _choose(self, n: int, pulled: Ints, ties: Ints) -> Ints:
         """Choose n targets in turn and count them in ``pulled``."""
@@ -88,8 +97,7 @@ class GapE(Learner):
     def _ask(self, limit: int) -> Draft:
         if limit < 2:  # the odd query at the end
             self._warn_small_limit(limit, 2)
-            merit = self._totals / np.maximum(self._counts, 1)
-            top = ranked(merit, self._rng.permutation(self.m))[: self.k]
+            top = self._top(self._rng.permutation(self.m))
             return Draft.unlearnt(top[None, :], np.array([limit]), Determined())
         if not self._pending.left:
             self._refresh()

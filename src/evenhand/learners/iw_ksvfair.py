@@ -61,6 +61,8 @@ class IWKSVFair(Learner):
     0.5
     """
 
+    notes = ("weights",)
+
     def __init__(
         self,
         m: int,
@@ -117,7 +119,7 @@ class IWKSVFair(Learner):
         assert self.horizon is not None
         trailing = self.horizon - self.queries < self.k
         if self._mixture is not None and (self._pending.left or trailing):
-            return self._mixture.marginals
+            return self._mixture.marginals.copy()
         return (1.0 - self.eta) * self._policy() + self.eta * self.k / self.m
 
     def _policy(self) -> Floats:
@@ -132,6 +134,7 @@ class IWKSVFair(Learner):
         else:
             design = self._mixture.design.refit(policy)
         self._mixture = Mixture(design, self.eta)
+        self._mixture.marginals.flags.writeable = False  # handed out with every batch
         return self._mixture
 
     def _refresh(self) -> None:
@@ -202,8 +205,12 @@ class IWKSVFair(Learner):
         self._rounds = int(values["rounds"])
         self._totals, self._counts = arrays["totals"], arrays["counts"]
         self._pending = Pending.from_state(arrays)
+        if self._pending.arrays.keys() not in ({"orders", "weights"}, set()):
+            raise ValueError(f"pending arrays are {sorted(self._pending.arrays)}")
         head = "design_"
         design = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
+        if self._rounds and not (design and self._pending.arrays):
+            raise ValueError("the design or the pending rounds are missing")
         if design:
             self._mixture = Mixture(self._kind.from_state(design, self.k), self.eta)
 
@@ -218,7 +225,7 @@ def _mixing(m: int, k: int, horizon: int, gamma: float | None, eta: float | None
     if share > 1.0:
         raise ValueError(
             f"gamma must be at least M^(2/3) / (K T)^(1/3) = "
-            f"{theory.smallest_gamma(m, k, horizon):.6g} so that eta <= 1, got gamma={gamma:g}"
+            f"{theory.smallest_gamma(m, k, horizon)!r} so that eta <= 1, got gamma={gamma!r}"
         )
     return share
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.batch import Batch, Exposure
-from evenhand.checks import check_budget, check_integer
+from evenhand.checks import check_budget, check_integer, first_bad_query
 from evenhand.typing import Bools, Floats, Ints, compiled
 
 FORMAT, VERSION = "evenhand-learner", 1
@@ -47,6 +47,7 @@ class Learner(ABC):
     """
 
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners by name, for loading
+    notes: ClassVar[tuple[str, ...]] = ()  # names of what a receipt carries back
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -73,7 +74,12 @@ class Learner(ABC):
         """What the next query gives each arm (m,), scaled to sum to k."""
 
     def ask(self, limit: int = MAX_BATCH) -> Batch:
-        """Return the next queries, at most ``limit`` of them, without waiting for any rewards."""
+        """Return the next queries, at most ``limit`` of them, without waiting for any rewards.
+
+        How the limit cuts the queries does not change the trajectory. (A phase from which nothing
+        is learnt is counted at once where more than 65536 queries are asked: the same law, other
+        draws.)
+        """
         limit = check_integer("limit", limit, 1)
         if self.horizon is not None:
             if self.queries >= self.horizon:
@@ -116,7 +122,12 @@ class Learner(ABC):
                 f"batch must come from this learner's ask, got batch {batch.number} of learner "
                 f"{batch.owner[:8]}, this is {self._owner[:8]}; tell it to the one that asked"
             )
-        values = np.array(rewards, dtype=np.float64)
+        try:
+            values = np.array(rewards, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "rewards must be an (n, s) array of numbers, nan where missing"
+            ) from None
         if values.shape != batch.sizes.shape:
             raise ValueError(f"rewards must have shape {batch.sizes.shape}, got {values.shape}")
         row, column = first_bad_reward(values, batch.sizes)
@@ -125,9 +136,11 @@ class Learner(ABC):
                 "rewards must lie in [0, 1], "
                 f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
             )
-        if not batch.learns:
+        if not batch.learns or len(batch.orders) == 0:
             return
         still_open = self._open.get(batch.number)
+        if still_open is not None:
+            self._check_receipt(batch, len(still_open))
         if still_open is None or not still_open[batch.index].all():
             told = batch.index if still_open is None else batch.index[~still_open[batch.index]]
             raise ValueError(
@@ -137,6 +150,25 @@ class Learner(ABC):
         still_open[batch.index] = False
         if not still_open.any():
             del self._open[batch.number]
+
+    def _check_receipt(self, batch: Batch, n_asked: int) -> None:
+        """Refuse a receipt that is not as ask returned it, or rows of such a one."""
+        n, index = len(batch.orders), batch.index
+        wrong = None
+        if index.shape != (n,) or len(np.unique(index)) != n:
+            wrong = "its rows are not distinct"
+        elif n and not (0 <= index.min() and index.max() < n_asked):
+            wrong = f"its rows leave 0..{n_asked - 1}"
+        elif set(batch.notes) != set(self.notes):
+            wrong = f"its notes are {sorted(batch.notes)} instead of {sorted(self.notes)}"
+        elif any(len(values) != n for values in batch.notes.values()):
+            wrong = "its notes are not one a row"
+        elif first_bad_query(batch.orders, batch.sizes, self.m)[0] >= 0:
+            wrong = "its sets are none"
+        elif "arms" in batch.notes and not _within(batch.notes["arms"], -1, self.m - 1):
+            wrong = f"its arms leave 0..{self.m - 1}"
+        if wrong:
+            raise ValueError(f"batch must be as ask returned it, but {wrong}")
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
@@ -209,12 +241,25 @@ class Learner(ABC):
                 for name in sorted(arrays)
                 if name.startswith("open_")
             }
+            learner._check_state(arrays)
             learner._set_state(snapshot["state"], arrays)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise ValueError(
                 f"snapshot must come from {cls.__name__}.snapshot, got a broken one: {error!r}"
             ) from None
         return learner
+
+    def _check_state(self, arrays: dict[str, np.ndarray]) -> None:
+        """Compare a snapshot's arrays with those of a fresh learner of the same configuration."""
+        if self.queries < 0 or self._n_batches < 0 or self.queries > (self.horizon or np.inf):
+            raise ValueError(f"queries={self.queries} of horizon={self.horizon}")
+        for name, own in self._state()[1].items():
+            other = arrays[name]
+            if own.dtype != other.dtype or (name != "chosen" and own.shape != other.shape):
+                raise ValueError(f"{name} has shape {other.shape} and dtype {other.dtype}")
+        for name, array in arrays.items():
+            if array.dtype == np.float64 and np.isnan(array).any():
+                raise ValueError(f"{name} holds nan")
 
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
@@ -248,6 +293,10 @@ def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int]:
             elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
                 return i, j
     return -1, -1
+
+
+def _within(values: Ints, low: int, high: int) -> bool:
+    return not values.size or bool(low <= values.min() and values.max() <= high)
 
 
 def as_generator(seed: Seed) -> np.random.Generator:

@@ -1,27 +1,32 @@
 """MURaS: explore all arms uniformly, then commit to the fair policy of the estimates (Alg. 2)."""
 
-from typing import Any, Protocol, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
 from evenhand import designs, theory
 from evenhand.batch import Batch, Marginals, Target
 from evenhand.checks import check_positive
-from evenhand.designs import DependentRounding, Design
+from evenhand.designs import (
+    ConditionalPoisson,
+    DependentRounding,
+    Design,
+    EnumeratedMaxEntropy,
+    Systematic,
+)
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import add_gains, countable, means
 from evenhand.policy import fill
 from evenhand.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
-
-class Rounding(Protocol):
-    """Makes a design with given marginals."""
-
-    __name__: str
-
-    def __call__(self, marginals: Floats) -> Design:
-        """Return the design."""
+ROUNDINGS: dict[str, Callable[[Floats], Design]] = {
+    "DependentRounding": DependentRounding,
+    "Systematic": Systematic,
+    "ConditionalPoisson": ConditionalPoisson.fit,
+    "EnumeratedMaxEntropy": EnumeratedMaxEntropy.fit,
+}
 
 
 class MURaS(Learner):
@@ -48,6 +53,8 @@ class MURaS(Learner):
         Seed or generator of all of the learner's randomness.
     """
 
+    notes = ("arms",)
+
     def __init__(
         self,
         m: int,
@@ -55,12 +62,17 @@ class MURaS(Learner):
         horizon: int,
         *,
         lam: float,
-        rounding: Rounding = DependentRounding,
+        rounding: type[Design] = DependentRounding,
         shuffled: bool = True,
         seed: Seed,
     ) -> None:
         super().__init__(m, k, horizon, seed)
         self.lam = check_positive("lam", lam)
+        if horizon < 2 * self.m:
+            raise ValueError(
+                f"horizon must be at least 2 m = {2 * self.m} for one sample an arm, "
+                f"got horizon={horizon}"
+            )
         self.samples = theory.samples(horizon, lam)
         if self.samples < 1 or 2 * self.m * self.samples > horizon:
             raise ValueError(
@@ -69,10 +81,13 @@ class MURaS(Learner):
                 f"{horizon ** (2 / 3):.6g} so that one sample an arm and at most T queries are "
                 f"explored, got lam={lam:g}"
             )
-        if getattr(designs, getattr(rounding, "__name__", ""), None) is not rounding:
-            raise TypeError(f"rounding must be a design of evenhand.designs, got {rounding!r}")
+        if getattr(rounding, "__name__", "") not in ROUNDINGS:
+            raise TypeError(
+                f"rounding must be one of {', '.join(ROUNDINGS)} of evenhand.designs, "
+                f"got {rounding!r}"
+            )
         self.shuffled = bool(shuffled)
-        self._rounding = rounding
+        self._rounding = rounding.__name__
         self._remaining = np.full(self.m, self.samples)
         self._totals, self._counts = np.zeros(self.m), np.zeros(self.m, np.int64)
         self._committed: Floats | None = None  # policy of the commit phase
@@ -88,7 +103,7 @@ class MURaS(Learner):
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
         if self._committed is not None:
-            return self._committed
+            return self._committed.copy()
         if self._remaining.any():
             return np.full(self.m, self.k / self.m)
         return self._policy()
@@ -112,9 +127,10 @@ class MURaS(Learner):
         """Draw from the policy that was best when exploration had been asked."""
         if self._committed is None:
             self._committed = self._policy()
+            self._committed.flags.writeable = False  # handed out with every batch
             self._order = self._rng.permutation(self.m)
         if self._design is None:
-            self._design = self._rounding(self._committed[self._order])
+            self._design = ROUNDINGS[self._rounding](self._committed[self._order])
         sets, times = self._design.tally(countable(self._design, limit), self._rng)
         return Draft.unlearnt(self._order[sets], times, Marginals(self._committed))
 
@@ -128,7 +144,7 @@ class MURaS(Learner):
             "k": self.k,
             "horizon": self.horizon,
             "lam": self.lam,
-            "rounding": self._rounding.__name__,
+            "rounding": self._rounding,
             "shuffled": self.shuffled,
         }
 

@@ -33,7 +33,7 @@ class URS(Learner):
     @property
     def marginals(self) -> Floats:
         """K/M for every arm."""
-        return self._design.marginals
+        return self._design.marginals.copy()
 
     def _ask(self, limit: int) -> Draft:
         sets, times = self._design.tally(countable(self._design, limit), self._rng)
