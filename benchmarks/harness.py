@@ -1,13 +1,12 @@
 """Timing with its spread, and the page the results are written to."""
 
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from evenhand.lab.store import describe_machine, describe_versions
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -61,11 +60,5 @@ def table(title: str, note: str, head: list[str], rows: list[list[str]]) -> str:
 
 
 def machine() -> str:
-    """Name the machine and the versions, for the head of the page."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].split(":")[1].strip() if names else model
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
-    return f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}, {packages}"
+    """Name the machine and the versions, for the head of a section."""
+    return f"{describe_machine()}; {describe_versions()}"

@@ -7,7 +7,7 @@ import numpy as np
 from evenhand.batch import Batch, Determined, Target
 from evenhand.checks import check_number, check_positive
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import Pending, add_gains, means, rounds_to_serve
+from evenhand.learners.pending import Pending, add_pairs, means, rounds_to_serve
 from evenhand.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
@@ -106,8 +106,7 @@ class GapE(Learner):
         return Draft(rows["orders"], rows["sizes"], Target(arms), {"arms": arms})
 
     def _tell(self, batch: Batch, rewards: Floats) -> None:
-        gains = rewards[:, 1] - rewards[:, 0]
-        add_gains(self._totals, self._counts, batch.notes["arms"], gains)
+        add_pairs(self._totals, self._counts, batch, rewards)
 
     def _config(self) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ from evenhand.designs import (
     Systematic,
 )
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import add_gains, countable, means
+from evenhand.learners.pending import add_pairs, countable, means
 from evenhand.policy import fill
 from evenhand.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
@@ -135,8 +135,7 @@ class MURaS(Learner):
         return Draft.unlearnt(self._order[sets], times, Marginals(self._committed))
 
     def _tell(self, batch: Batch, rewards: Floats) -> None:
-        gains = rewards[:, 1] - rewards[:, 0]
-        add_gains(self._totals, self._counts, batch.notes["arms"], gains)
+        add_pairs(self._totals, self._counts, batch, rewards)
 
     def _config(self) -> dict[str, Any]:
         return {

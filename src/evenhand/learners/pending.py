@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.batch import Batch
 from evenhand.designs import Design
 from evenhand.learners.learner import MAX_BATCH
 from evenhand.typing import Floats, Ints, compiled
@@ -63,6 +64,11 @@ def add_gains(totals: Floats, counts: Ints, arms: Ints, gains: Floats) -> None:
         if not np.isnan(gains[i]):
             totals[arms[i]] += gains[i]
             counts[arms[i]] += 1
+
+
+def add_pairs(totals: Floats, counts: Ints, batch: Batch, rewards: Floats) -> None:
+    """Add the gains of rows asked just before and with their arm."""
+    add_gains(totals, counts, batch.notes["arms"], rewards[:, 1] - rewards[:, 0])
 
 
 def countable(design: Design, limit: int) -> int:
