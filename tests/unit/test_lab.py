@@ -205,6 +205,13 @@ def test_figures_show_the_results(tiny, tiny_results):
         np.testing.assert_allclose(mean(one.regret), np.mean(one.regret, axis=1))
 
 
+def test_a_figure_waits_until_every_line_has_a_result(tiny, tiny_results):
+    results = tiny_results.read()
+    assert draw(tiny, results) is not None
+    assert draw(tiny, results.filter(~pl.col("learner").str.contains("urs"))) is None
+    assert draw(load_preset("fig1"), results) is None
+
+
 def test_the_report_is_one_page_that_needs_nothing_else(tiny, tiny_results, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(tiny_results.folder, folder)

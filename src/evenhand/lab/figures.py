@@ -36,9 +36,12 @@ STYLE: Any = {
 
 
 def draw(experiment: Experiment, results: pl.DataFrame) -> Figure | None:
-    """Draw an experiment's figure, or None if there are no results for it."""
-    if results.filter(pl.col("id").is_in([c.id for c in experiment.all_cells()])).is_empty():
-        return None
+    """Draw an experiment's figure, or None while one of its lines has no result at all."""
+    there = set(results["id"].to_list())
+    for panel in experiment.panels:
+        for line in panel.lines:
+            if not any(cell.id in there for cell in experiment.cells(panel, line)):
+                return None
     with mpl.rc_context(STYLE):
         return KINDS[experiment.figure](experiment, results)
 
@@ -117,10 +120,7 @@ def _panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
         _axes(axes, panel.title)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=7)
-        else:
-            axes.text(0.5, 0.5, "not run yet", ha="center", transform=axes.transAxes)
+        axes.legend(fontsize=7)
     figure.suptitle(experiment.title)
     return figure
 

@@ -33,10 +33,11 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
     chosen = experiments or [load_preset(name) for name in preset_names()]
     store = Store(folder)
     results = store.read()
-    sections = []
+    sections, drawn = [], {}
     for experiment in chosen:
         figure = draw(experiment, results)
         if figure is not None:
+            drawn[experiment.name] = experiment
             keep(figure, folder / "figures" / experiment.name)
             sections.append(_section(experiment, results, figure))
     differences = folder / "differences.json"
@@ -47,7 +48,7 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
     )
     text = page.render(
         sections=sections,
-        claims=check({e.name: e for e in chosen}, results),
+        claims=check(drawn, results),
         timing=_timing(results),
         version=__version__,
         versions=results["versions"].unique().sort().to_list(),
