@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand.lab.store import describe_machine, describe_versions
-
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
@@ -61,4 +59,6 @@ def table(title: str, note: str, head: list[str], rows: list[list[str]]) -> str:
 
 def machine() -> str:
     """Name the machine and the versions, for the head of a section."""
+    from evenhand.lab.store import describe_machine, describe_versions  # not in what is measured
+
     return f"{describe_machine()}; {describe_versions()}"

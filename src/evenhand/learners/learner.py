@@ -155,10 +155,8 @@ class Learner(ABC):
         """Refuse a receipt that is not as ask returned it, or rows of such a one."""
         n, index = len(batch.orders), batch.index
         wrong = None
-        if index.shape != (n,) or len(np.unique(index)) != n:
-            wrong = "its rows are not distinct"
-        elif n and not (0 <= index.min() and index.max() < n_asked):
-            wrong = f"its rows leave 0..{n_asked - 1}"
+        if index.shape != (n,) or not distinct(index, n_asked):
+            wrong = f"its rows are not distinct ones of 0..{n_asked - 1}"
         elif set(batch.notes) != set(self.notes):
             wrong = f"its notes are {sorted(batch.notes)} instead of {sorted(self.notes)}"
         elif any(len(values) != n for values in batch.notes.values()):
@@ -293,6 +291,17 @@ def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int]:
             elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
                 return i, j
     return -1, -1
+
+
+@compiled
+def distinct(index: Ints, n: int) -> bool:
+    """Whether all entries are different and lie in 0..n-1."""
+    seen = np.zeros(n, np.bool_)
+    for i in index:
+        if i < 0 or i >= n or seen[i]:
+            return False
+        seen[i] = True
+    return True
 
 
 def _within(values: Ints, low: int, high: int) -> bool:
