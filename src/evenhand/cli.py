@@ -128,6 +128,8 @@ def merit(
     from evenhand.lab.catalogue import Place, build_game
     from evenhand.policy import fair_policy
 
+    if ":" not in game:
+        raise ValueError(f"game must be module:callable, got {game!r}")
     sys.path.insert(0, str(Path.cwd()))
     setting = build_game({"kind": game}, Place(k, 1, 1, 1))
     policy = fair_policy(setting.merit, k)

@@ -296,6 +296,13 @@ def test_a_game_of_ones_own(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     merits = Store(tmp_path / "results").read()["merit"].to_list()
     np.testing.assert_allclose(merits[0], [0.1, 0.2, 0.25])
+    for wrong, message in [
+        ("mygame", "module:callable"),
+        ("mygame:nobody", "none called 'nobody'"),
+    ]:
+        done = invoke("merit", wrong, 2)
+        assert isinstance(done.exception, ValueError)
+        assert message in str(done.exception)
     table = invoke("merit", "mygame:make", 2).stdout
     assert "0.300000" in table
 

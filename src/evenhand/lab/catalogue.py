@@ -76,7 +76,11 @@ def _hard_pair(place: Place, m: int, instance: int) -> Setting:
 def _own(place: Place, kind: str, **options: Any) -> Setting:
     """A game made by a function of the user's, named ``module:callable``."""
     module, _, name = kind.partition(":")
-    make = getattr(importlib.import_module(module), name)
+    make = getattr(importlib.import_module(module), name, None)
+    if not callable(make):
+        raise ValueError(
+            f"game must name a function, got {kind!r}: {module} has none called {name!r}"
+        )
     game = make(**options)
     if isinstance(game, IndependentCascade):
         found = merit.reverse_reachable(
