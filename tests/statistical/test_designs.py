@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from evenhand.alias import Alias
 from evenhand.designs import ConditionalPoisson, DependentRounding, Systematic, Uniform
-from evenhand.designs.alias import Alias
 from evenhand.designs.head_tree import HeadTree
 from evenhand.policy import waterfill
 from tests.stat_checks import check_mean

@@ -100,6 +100,23 @@ def test_skipping_arcs_is_tossing_a_coin_an_arc(p):
     check_frequencies(merged[keep], expected[keep] / expected[keep].sum())
 
 
+@pytest.mark.parametrize("p", [1e-4, 2e-3, 0.02])
+@pytest.mark.parametrize("alike", [True, False])
+def test_long_rows_of_failures_take_several_skips(p, alike):
+    """More arcs than one skip can pass: each leaf is reached with its own chance."""
+    leaves, n = 1000, 20_000
+    edges = np.stack([np.zeros(leaves, int), np.arange(1, leaves + 1)], axis=1)
+    chances = np.full(leaves, p)
+    if not alike:
+        chances[::2] *= 0.25
+    game = IndependentCascade(edges, leaves + 1, chances)
+    rewards = game.pull(np.zeros((n, 1), int), np.ones((n, 1), int), np.random.default_rng(9))
+    active = rewards[:, 0] * (leaves + 1) - 1
+    variance = (chances * (1 - chances)).sum()
+    check_mean(active, chances.sum(), resolution=0.2 * np.sqrt(variance))
+    check_mean((active - chances.sum()) ** 2, variance, resolution=0.2 * variance)
+
+
 @pytest.mark.parametrize("chances", [[0.5] * 7, [0.05, 0.9, 0.3, 1.0, 0.0, 0.6, 0.2]])
 def test_the_spread_has_the_law_of_a_coin_an_edge(chances):
     """Whole distribution of the spread against all live-edge graphs, listed."""

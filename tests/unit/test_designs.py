@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from evenhand.alias import build_alias
 from evenhand.designs import (
     ConditionalPoisson,
     DependentRounding,
@@ -9,7 +10,6 @@ from evenhand.designs import (
     Systematic,
     Uniform,
 )
-from evenhand.designs.alias import build_alias
 from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, sigmoid
 from evenhand.policy import waterfill
 from tests import reference

@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.alias import Alias, build_alias, draw_alias
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
-from evenhand.designs.alias import Alias, build_alias, draw_alias
 from evenhand.designs.design import Design, shuffle
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid

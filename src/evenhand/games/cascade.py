@@ -7,7 +7,8 @@ import numpy as np
 
 from evenhand.checks import check_orders, check_rng, check_sets
 from evenhand.games.graphs import Arcs, read_graph
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, uniform
+from evenhand.typing import Bools, Floats, Ints, Words, compiled
 
 MAX_UNCERTAIN = 20  # edges with 0 < p < 1 for which all live-edge graphs are listed
 
@@ -74,12 +75,13 @@ def _pull(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Fl
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.empty((n, s))
-    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
     for i in range(n):
+        seed_words(coins, rng)  # anew each row: rewards do not depend on how rows are cut
         for j in range(s):
             active = 0
             for r in range(sizes[i, j]):
-                active = spread(arcs, orders[i, r], active, i * s + j, seen, queue, rng)
+                active = spread(arcs, orders[i, r], active, i * s + j, seen, queue, coins)
             rewards[i, j] = active / m
     return rewards
 
@@ -89,13 +91,14 @@ def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generato
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.zeros((n, s))
-    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
     for i in range(n):
+        seed_words(coins, rng)
         active, longest = 0, 0
         for size in sizes[i]:
             longest = max(longest, size)
         for r in range(longest):
-            active = spread(arcs, orders[i, r], active, i, seen, queue, rng)
+            active = spread(arcs, orders[i, r], active, i, seen, queue, coins)
             for j in range(s):
                 if sizes[i, j] == r + 1:
                     rewards[i, j] = active / m
@@ -104,32 +107,47 @@ def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generato
 
 @compiled
 def spread(
-    arcs: Arcs, seed: int, active: int, mark: int, seen: Ints, queue: Ints, rng: np.random.Generator
+    arcs: Arcs, seed: int, active: int, mark: int, seen: Ints, queue: Ints, coins: Words
 ) -> int:
     """Add one seed to a cascade and return how many nodes are active then.
 
-    ``queue[:active]`` are the active nodes, marked ``seen[v] == mark``. Instead of tossing a coin
-    an arc, the number of failures before the next success is drawn: floor(E / rate) with E
-    exponential is exactly geometric. The stream of failures runs on from node to node. Where
-    probabilities differ, a success at the largest one is kept with probability p / largest.
+    ``queue[:active]`` are the active nodes, marked ``seen[v] == mark``; the queue has room for one
+    more than there are nodes. The arcs of the active nodes, one node after the other, are a row of
+    coins, of which only the successes are visited. Where probabilities differ, a success at the
+    largest one is kept with probability p / largest.
     """
     if seen[seed] == mark:
         return active
     seen[seed], queue[active] = mark, seed
     head, active = active, active + 1
-    skip = np.floor(rng.standard_exponential() / arcs.rate)
-    while head < active:
-        node = queue[head]
-        head += 1
-        degree = arcs.starts[node + 1] - arcs.starts[node]
-        while skip < degree:
-            arc = arcs.starts[node] + int(skip)
-            target, chance = arcs.targets[arc], arcs.chances[arc]
-            if seen[target] != mark and (chance == arcs.top or rng.random() * arcs.top < chance):
-                seen[target], queue[active] = mark, target
-                active += 1
-            skip += 1.0 + np.floor(rng.standard_exponential() / arcs.rate)
-        skip -= degree
+    state = (coins[0], coins[1], coins[2], coins[3])
+    place = 0  # among the arcs of queue[head] and of the nodes after it
+    while True:
+        word, state = draw_word(state)
+        skip = draw_skip(arcs.skips, word)
+        place += skip
+        while head < active:
+            first = arcs.starts[queue[head]]
+            degree = arcs.starts[queue[head] + 1] - first
+            if place < degree:
+                break
+            place -= degree
+            head += 1
+        if head == active:
+            break
+        if skip == LONGEST:  # failures only, so far
+            continue
+        lives = True
+        if not arcs.alike:
+            word, state = draw_word(state)
+            lives = uniform(word) * arcs.top < arcs.chances[first + place]
+        if lives:
+            target = arcs.targets[first + place]
+            queue[active] = target  # kept if new: a branch here would often be mispredicted
+            active += seen[target] != mark
+            seen[target] = mark
+        place += 1
+    coins[0], coins[1], coins[2], coins[3] = state
     return active
 
 

@@ -3,10 +3,12 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.checks import as_integers, check_entries, check_integer
-from evenhand.typing import Floats, Ints
+from evenhand.games.skips import skip_table
+from evenhand.typing import Floats, Ints, Words
 
 
 class Graph(NamedTuple):
@@ -26,19 +28,22 @@ class Arcs(NamedTuple):
     """Outgoing arcs sorted by source: node v has targets[starts[v]:starts[v + 1]]."""
 
     starts: Ints
-    targets: Ints
+    targets: NDArray[np.int32]
     chances: Floats
     top: float  # the largest chance
-    rate: float  # -log(1 - top): successes at the largest chance come at this rate
+    alike: bool  # whether all arcs have it
+    skips: Words  # table of the failures before a success at the largest chance
 
     @classmethod
     def sort(cls, edges: Ints, chances: Floats, m: int) -> "Arcs":
-        """Sort edges by their source."""
+        """Sort edges by their source; those that never succeed are left out."""
+        edges, chances = edges[chances > 0], chances[chances > 0]
         order = np.argsort(edges[:, 0], kind="stable")
         starts = np.searchsorted(edges[order, 0], np.arange(m + 1))
-        top = float(chances.max(initial=0.0))
-        rate = np.inf if top == 1.0 else -np.log1p(-top)
-        return cls(starts, np.ascontiguousarray(edges[order, 1]), chances[order], top, float(rate))
+        targets = edges[order, 1].astype(np.int32)  # twice as many in the processor's cache
+        top = float(chances.max(initial=0.0)) or 1.0
+        alike = bool(np.all(chances == top))
+        return cls(starts, targets, chances[order], top, alike, skip_table(top))
 
 
 def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:

@@ -5,6 +5,7 @@ import numpy as np
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.cascade import IndependentCascade, spread
 from evenhand.games.graphs import Arcs
+from evenhand.games.skips import seed_words
 from evenhand.merit.estimate import Estimate
 from evenhand.typing import Floats, compiled
 
@@ -66,12 +67,13 @@ def _rounds(
 ) -> tuple[Floats, Floats]:
     """Mean and standard error over rounds in which every node is the root once."""
     m = len(shares) - 1
-    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
+    seed_words(coins, rng)
     mean, squares, sample = np.zeros(m), np.zeros(m), np.empty(m)
     for i in range(n_rounds):
         sample[:] = 0.0
         for root in range(m):
-            r = spread(arcs, root, 0, i * m + root, seen, queue, rng)
+            r = spread(arcs, root, 0, i * m + root, seen, queue, coins)
             for node in queue[:r]:
                 sample[node] += shares[r]
         for a in range(m):  # Welford

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, skip_table, uniform
+
+# the first words of the authors' generator started at 1, 2, 3, 4
+XOSHIRO = [
+    41943041,
+    58720359,
+    3588806011781223,
+    3591011842654386,
+    9228616714210784205,
+    9973669472204895162,
+    14011001112246962877,
+    12406186145184390807,
+    15849039046786891736,
+    10450023813501588000,
+]
+
+
+def test_words_are_those_of_xoshiro256():
+    state = tuple(np.uint64(i) for i in (1, 2, 3, 4))
+    words = []
+    for _ in XOSHIRO:
+        word, state = draw_word(state)
+        state = tuple(np.uint64(part) for part in state)  # plain integers would become signed
+        words.append(int(word))
+    assert words == XOSHIRO
+
+
+@pytest.mark.parametrize("p", [1e-9, 1e-4, 0.01, 0.1, 0.5, 0.99, 1 - 1e-9, 1.0])
+def test_the_table_holds_the_geometric_law(p):
+    """Chance of each skip, read off the table's bits."""
+    table = skip_table(p)
+    chance = (table >> np.uint64(8)).astype(float) / 2.0**56
+    law = np.zeros(LONGEST + 1)
+    np.add.at(law, np.arange(LONGEST + 1), chance / (LONGEST + 1))
+    np.add.at(law, (table & np.uint64(LONGEST)).astype(int), (1 - chance) / (LONGEST + 1))
+    skips = np.arange(LONGEST)
+    np.testing.assert_allclose(law[:-1], p * (1 - p) ** skips, rtol=1e-6, atol=1e-17)
+    np.testing.assert_allclose(law[-1], (1 - p) ** LONGEST, rtol=1e-12, atol=1e-17)
+
+
+def test_a_word_chooses_a_cell_by_its_low_bits_and_tosses_the_others():
+    table = skip_table(0.1)
+    chance, other = int(table[200]) >> 8, int(table[200]) & 255
+    assert other != 200
+    assert draw_skip(table, np.uint64((chance - 1) << 8 | 200)) == 200
+    assert draw_skip(table, np.uint64(chance << 8 | 200)) == other
+
+
+def test_certain_success_never_skips():
+    table = skip_table(1.0)
+    words = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64)
+    words[:2] = 0, 2**64 - 1
+    assert {draw_skip(table, word) for word in words} == {0}
+
+
+def test_uniform_numbers_lie_below_one():
+    assert uniform(np.uint64(0)) == 0.0
+    assert uniform(np.uint64(2**64 - 1)) == 1.0 - 2.0**-53
+
+
+def test_states_follow_the_seed():
+    first, second, third = (np.empty(4, np.uint64) for _ in range(3))
+    rng = np.random.default_rng(1)
+    seed_words(first, rng)
+    seed_words(second, rng)
+    seed_words(third, np.random.default_rng(1))
+    assert first.tolist() == third.tolist()
+    assert len({*first.tolist(), *second.tolist()}) == 8
