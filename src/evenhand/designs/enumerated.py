@@ -166,23 +166,28 @@ def _bfgs(
 def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
     """Log normaliser, probability of every set, and marginals.
 
-    Products of odds, shifted so that likely sets have moderate ones: no exponential a set.
+    Products of odds, shifted so that likely sets have moderate ones: no exponential a set. Sets in
+    lexicographic order come in runs that share all arms but the last, which goes up to the end.
     """
-    n, k = sets.shape
-    shift = centre(theta, k) if 0 < k < len(theta) else 0.0
+    (n, k), m = sets.shape, len(theta)
+    if k == 0:
+        return 0.0, np.ones(n), np.zeros(m)
+    shift = centre(theta, k) if k < m else 0.0
     odds = np.exp(theta + shift)
-    probabilities, marginals, z = np.empty(n), np.zeros(len(theta)), 0.0
-    for i in range(n):
-        product = 1.0
-        for r in range(k):
-            product *= odds[sets[i, r]]
-        probabilities[i] = product
-        z += product
-    for i in range(n):
-        probabilities[i] /= z
-        for r in range(k):
-            marginals[sets[i, r]] += probabilities[i]
-    return np.log(z) - k * shift, probabilities, marginals
+    probabilities, marginals, z, i = np.empty(n), np.zeros(m), 0.0, 0
+    while i < n:
+        shared, run, last = 1.0, 0.0, sets[i, k - 1]
+        for arm in sets[i, : k - 1]:
+            shared *= odds[arm]
+        for arm in range(last, m):
+            probabilities[i + arm - last] = shared * odds[arm]
+            marginals[arm] += shared * odds[arm]
+            run += shared * odds[arm]
+        for arm in sets[i, : k - 1]:
+            marginals[arm] += run
+        z += run
+        i += m - last
+    return np.log(z) - k * shift, probabilities / z, marginals / z
 
 
 @compiled
