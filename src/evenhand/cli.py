@@ -86,13 +86,16 @@ def run(
 def results(
     folder: Annotated[Path, typer.Argument(help="A directory of results.")] = Path("results"),
     experiment: Annotated[str | None, typer.Option("--only", help="One experiment.")] = None,
+    game: Annotated[str, typer.Option(help="Games whose description holds this.")] = "",
+    learner: Annotated[str, typer.Option(help="Learners whose description holds this.")] = "",
+    max_horizon: MaxHorizon = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table to a CSV file.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file an experiment.")] = False,
 ) -> None:
-    """Show results as a table, export or pack them."""
+    """Show results as a table, all or some of them; export or pack them."""
     from evenhand.lab.experiments import load_preset, preset_names
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import show, summary
+    from evenhand.lab.tables import narrowed, show, summary
 
     store = Store(folder)
     if pack:
@@ -100,7 +103,8 @@ def results(
             cells = load_preset(name).all_cells()
             if store.finished(cells):
                 typer.echo(f"packed {store.pack(name, cells)}")
-    table = summary(store.read(load_preset(experiment).all_cells() if experiment else None))
+    found = store.read(load_preset(experiment).all_cells() if experiment else None)
+    table = narrowed(summary(found), game, learner, max_horizon)
     _say_set_aside(store.set_aside)
     if csv is not None:
         table.write_csv(csv)

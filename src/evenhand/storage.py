@@ -5,10 +5,13 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evenhand.learners.learner import Learner, kind_of
+
+Array = np.ndarray[Any, Any]
 
 JSON_KEY = "evenhand"
 BROKEN = (
@@ -30,13 +33,29 @@ def save(learner: Learner, path: str | Path) -> None:
     5
     """
     snapshot = learner.snapshot()
-    arrays = snapshot.pop("arrays")
-    arrays[JSON_KEY] = np.array(json.dumps(snapshot))
+    write_arrays(path, snapshot.pop("arrays"), snapshot)
+
+
+def load(path: str | Path) -> Learner:
+    """Read a learner written by :func:`save`; it goes on bit for bit."""
+    try:
+        arrays, snapshot = read_arrays(path)
+    except FileNotFoundError:
+        raise
+    except BROKEN as error:
+        raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
+    snapshot["arrays"] = arrays
+    return kind_of(snapshot).restore(snapshot)
+
+
+def write_arrays(path: str | Path, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+    """Write named arrays, and values as JSON beside them, as one file in a single step."""
     target = Path(path)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            kept = {**arrays, JSON_KEY: np.array(json.dumps(values))}
+            np.savez(file, allow_pickle=False, **kept)
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)
@@ -44,15 +63,8 @@ def save(learner: Learner, path: str | Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def load(path: str | Path) -> Learner:
-    """Read a learner written by :func:`save`; it goes on bit for bit."""
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-        snapshot = json.loads(str(arrays.pop(JSON_KEY)))
-    except FileNotFoundError:
-        raise
-    except BROKEN as error:
-        raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
-    snapshot["arrays"] = arrays
-    return kind_of(snapshot).restore(snapshot)
+def read_arrays(path: str | Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Read what :func:`write_arrays` wrote."""
+    with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as data:
+        arrays = {name: data[name] for name in data.files}
+    return arrays, json.loads(str(arrays.pop(JSON_KEY)))

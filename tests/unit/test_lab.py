@@ -19,7 +19,7 @@ from evenhand.cli import app
 from evenhand.games import synthetic
 from evenhand.lab import executors
 from evenhand.lab.cells import Cell, run_cell, same_numbers
-from evenhand.lab.differences import Differences, design_differences
+from evenhand.lab.differences import Comparison, Differences, write_differences
 from evenhand.lab.experiments import load_preset, parse, preset_names
 from evenhand.lab.figures import draw
 from evenhand.lab.report import write_report
@@ -66,8 +66,8 @@ def equal_but_for_timing(one, other):
     return one.drop(drop).equals(other.drop(drop))
 
 
-def test_presets_are_those_of_the_issue_and_share_cells():
-    names = "both-ways fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound".split()
+def test_presets_share_cells():
+    names = "both-ways fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound timing".split()
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
@@ -78,7 +78,7 @@ def test_presets_are_those_of_the_issue_and_share_cells():
 
 
 @pytest.mark.parametrize(
-    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "lower-bound"]
+    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "lower-bound", "timing"]
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     """Every line of every preset, at a horizon its constants still allow."""
@@ -215,7 +215,7 @@ def test_a_figure_waits_until_every_line_has_a_result(tiny, tiny_results):
 def test_the_report_is_one_page_that_needs_nothing_else(tiny, tiny_results, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(tiny_results.folder, folder)
-    (folder / "differences.json").write_text(json.dumps(design_differences(20)))
+    write_differences(folder, updates=20)
     page = write_report(folder, [tiny]).read_text()
     assert "a tiny experiment" in page
     assert "Set probabilities of the enumerated" in page
@@ -258,10 +258,29 @@ def test_differences_are_counted_like_numpy_would():
     assert record["median"] == pytest.approx(np.median(gaps[gaps > 0]), rel=0.13)
 
 
-def test_designs_hardly_differ():
-    record = design_differences(50)
+def test_designs_hardly_differ(tmp_path):
+    record = json.loads(write_differences(tmp_path, updates=50).read_text())
     assert record["n"] == 50 * 15504
     assert record["largest"] < 1e-6
+
+
+def test_a_comparison_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.lab.differences.KEPT_EVERY", 8)
+
+    def stop_at_20(updates):
+        if updates == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_differences(tmp_path, stop_at_20, updates=30)
+    seen = []
+    path = write_differences(tmp_path, seen.append, updates=30)
+    assert seen == list(range(17, 31))
+    whole = Comparison()
+    for _ in range(30):
+        whole.step()
+    assert json.loads(path.read_text()) == whole.found.record()
+    assert [p.name for p in tmp_path.iterdir()] == ["differences.json"]
 
 
 def invoke(*arguments):
@@ -280,6 +299,11 @@ def test_the_command_line(tmp_path):
     table = invoke("results", folder).stdout
     assert "regret" in table
     assert table.count("1e+03") == 2
+    assert "1e+03" not in invoke("results", folder, "--max-horizon", 600).stdout
+    narrow = invoke("results", folder, "--learner", "eta=0.5", "--game", "m=5").stdout
+    assert "iw-ksvfair" in narrow
+    assert "urs" not in narrow
+    assert "fair" not in invoke("results", folder, "--game", "m=6").stdout
     assert invoke("results", folder, "--csv", tmp_path / "out.csv").exit_code == 0
     assert len(pl.read_csv(tmp_path / "out.csv")) == 4
 

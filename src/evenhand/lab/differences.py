@@ -12,11 +12,13 @@ import numpy as np
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy
 from evenhand.games import synthetic
 from evenhand.learners import IWKSVFair
+from evenhand.storage import read_arrays, write_arrays
 from evenhand.streams import stream
 from evenhand.typing import Floats, Ints, compiled
 
 LOWEST, PER_DECADE = -24, 10  # the histogram's first edge, as a power of ten, and its resolution
 N_BINS = -LOWEST * PER_DECADE + 1  # one more for what lies below
+KEPT_EVERY = 1000  # updates
 
 
 class Differences:
@@ -50,56 +52,102 @@ class Differences:
         }
 
 
+class Comparison:
+    """Both designs given the same policies, along a run of exact IW-KSVFair.
+
+    The run refreshes its policy every round; every policy is compared.
+    """
+
+    def __init__(
+        self, m: int = 20, k: int = 5, horizon: int = 10**6, gamma: float = 0.8, seed: int = 1
+    ) -> None:
+        self.game = synthetic(m, stream(seed, 1, "instance"))
+        self.noise = stream(seed, 1, "environment")
+        self.learner = IWKSVFair(
+            m,
+            k,
+            horizon,
+            gamma=gamma,
+            design=EnumeratedMaxEntropy,
+            growth=0.0,
+            seed=stream(seed, 1, "learner"),
+        )
+        self.scalable: ConditionalPoisson | None = None
+        self.found = Differences()
+        self.updates = 0
+
+    def step(self) -> None:
+        """Compare the designs of one policy, and let the learner play a round with it."""
+        policy = self.learner._policy()
+        batch = self.learner.ask()
+        assert self.learner._mixture is not None
+        exact = self.learner._mixture.design
+        assert isinstance(exact, EnumeratedMaxEntropy)
+        if self.scalable is None:
+            self.scalable = ConditionalPoisson.fit(policy)
+        else:
+            self.scalable = self.scalable.refit(policy)
+        n_sets = comb(self.learner.m, self.learner.k)
+        self.found.add(exact.probabilities, np.exp(self.scalable.log_prob(exact.sets)), n_sets)
+        self.learner.tell(batch, self.game.pull(batch.orders, batch.sizes, self.noise))
+        self.updates += 1
+
+    def save(self, path: Path) -> None:
+        """Write everything the comparison needs to go on."""
+        assert self.scalable is not None
+        snapshot = self.learner.snapshot()
+        arrays = {f"learner_{name}": array for name, array in snapshot.pop("arrays").items()}
+        arrays |= {f"scalable_{name}": array for name, array in self.scalable.state().items()}
+        found = {name: value for name, value in vars(self.found).items() if name != "counts"}
+        values = {
+            "learner": snapshot,
+            "noise": self.noise.bit_generator.state,
+            "found": found,
+            "updates": self.updates,
+        }
+        write_arrays(path, {**arrays, "counts": self.found.counts}, values)
+
+    def load(self, path: Path) -> None:
+        """Go on from what :meth:`save` wrote."""
+        arrays, values = read_arrays(path)
+        parts: dict[str, dict[str, Any]] = {"learner": {}, "scalable": {}}
+        for name, array in arrays.items():
+            if name != "counts":
+                whose, _, what = name.partition("_")
+                parts[whose][what] = array
+        restored = IWKSVFair.restore({**values["learner"], "arrays": parts["learner"]})
+        self.learner = restored
+        self.scalable = ConditionalPoisson.from_state(parts["scalable"], restored.k)
+        self.noise.bit_generator.state = values["noise"]
+        vars(self.found).update(values["found"], counts=arrays["counts"])
+        self.updates = values["updates"]
+
+
 def write_differences(
     folder: Path, progress: Callable[[int], object] | None = None, updates: int = 100_000
 ) -> Path:
-    """Compare the designs as the paper's figure 3 does and keep the result, unless it is there."""
-    path = folder / "differences.json"
-    if not path.is_file():
-        record = design_differences(updates, progress=progress)
-        folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(record))
-        part.replace(path)
-    return path
+    """Compare the designs as the paper's figure 3 does and keep the result, unless it is there.
 
-
-def design_differences(
-    updates: int,
-    m: int = 20,
-    k: int = 5,
-    horizon: int = 10**6,
-    gamma: float = 0.8,
-    seed: int = 1,
-    replication: int = 1,
-    progress: Callable[[int], object] | None = None,
-) -> dict[str, Any]:
-    """Compare both designs, given the same policies, along a run of exact IW-KSVFair.
-
-    The run refreshes its policy every round; its first ``updates`` policies are used.
+    What was compared is kept every thousand updates, and a comparison that was stopped goes on.
     """
-    game = synthetic(m, stream(seed, replication, "instance"))
-    rng = stream(seed, replication, "learner")
-    learner = IWKSVFair(
-        m, k, horizon, gamma=gamma, design=EnumeratedMaxEntropy, growth=0.0, seed=rng
-    )
-    noise = stream(seed, replication, "environment")
-    found, scalable = Differences(), None
-    for n in range(updates):
+    path, partial = folder / "differences.json", folder / "differences.part.npz"
+    if path.is_file():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    comparison = Comparison()
+    if partial.is_file():
+        comparison.load(partial)
+    while comparison.updates < updates:
+        comparison.step()
         if progress is not None:
-            progress(n)
-        policy = learner._policy()
-        batch = learner.ask()
-        assert learner._mixture is not None
-        exact = learner._mixture.design
-        assert isinstance(exact, EnumeratedMaxEntropy)
-        if scalable is None:
-            scalable = ConditionalPoisson.fit(policy)
-        else:
-            scalable = scalable.refit(policy)
-        found.add(exact.probabilities, np.exp(scalable.log_prob(exact.sets)), comb(m, k))
-        learner.tell(batch, game.pull(batch.orders, batch.sizes, noise))
-    return found.record()
+            progress(comparison.updates)
+        if comparison.updates % KEPT_EVERY == 0:
+            comparison.save(partial)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(comparison.found.record()))
+    part.replace(path)
+    partial.unlink(missing_ok=True)
+    return path
 
 
 @compiled

@@ -17,10 +17,11 @@ PANEL = {"title", "k", "game", "learner"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A learner as drawn: its label and what makes it."""
+    """A learner as drawn: its label, what makes it, and the seconds the paper gives for a run."""
 
     label: str
     config: dict[str, Any]
+    paper_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,9 @@ def _line(entry: dict[str, Any], source: str) -> Line:
     if kind not in LEARNERS:
         raise ValueError(f"{source}: unknown learner {kind!r}{_nearest(str(kind), list(LEARNERS))}")
     label = str(options.pop("label", kind))
+    seconds = options.pop("paper_seconds", None)
     _check_keys(options, {"kind", *LEARNERS[kind][1]}, f"{source}, learner {kind}")
-    return Line(label, options)
+    return Line(label, options, None if seconds is None else float(seconds))
 
 
 def _check_game(game: dict[str, Any], where: str) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from evenhand import theory
 from evenhand.lab.differences import LOWEST, PER_DECADE
 from evenhand.lab.experiments import Experiment
-from evenhand.lab.series import Series, mean, series, shares_at_end, spread
+from evenhand.lab.series import Series, mean, series, shares_at_end, spread, timed
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers and dashes tell them in grey
 COLOURS = ["#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"]
@@ -197,6 +197,23 @@ def _lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
     return figure
 
 
+def _timing(experiment: Experiment, results: pl.DataFrame) -> Figure:
+    """Median seconds of a run beside the paper's, a bar a learner."""
+    runs = timed(experiment, results)
+    figure = Figure(figsize=(8, 0.9 + 0.55 * len(runs)))
+    axes = figure.subplots()
+    places = np.arange(len(runs))[::-1]
+    axes.barh(places, [run.seconds for run in runs], color=COLOURS[1], height=0.5, label="here")
+    paper = [run.paper for run in runs]
+    axes.plot(paper, places, color=COLOURS[0], marker="D", ls="none", label="the paper")
+    axes.set_yticks(places, [f"{run.panel}\n{run.label}" for run in runs], fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds")
+    axes.legend(fontsize=8)
+    figure.suptitle(experiment.title)
+    return figure
+
+
 def draw_differences(record: dict[str, Any]) -> Figure:
     """Histogram of set-probability differences, both axes logarithmic."""
     with mpl.rc_context(STYLE):
@@ -246,4 +263,5 @@ KINDS: dict[str, Callable[[Experiment, pl.DataFrame], Figure]] = {
     "regret": _panels,
     "armwise": _armwise,
     "lower-bound": _lower_bound,
+    "timing": _timing,
 }

@@ -15,17 +15,10 @@ from evenhand import __version__
 from evenhand.lab.claims import check
 from evenhand.lab.experiments import Experiment, load_preset, preset_names
 from evenhand.lab.figures import draw, draw_differences
-from evenhand.lab.series import mean, series, spread
+from evenhand.lab.series import mean, series, spread, timed
 from evenhand.lab.store import Store
 
 FORMATS = ("svg", "pdf", "png")
-PAPER_SECONDS = {
-    ("synthetic", "iw-ksvfair"): "80",
-    ("synthetic", "muras"): "80",
-    ("synthetic", "iw-ksvfair-exact"): "75 000",
-    ("facebook", "iw-ksvfair"): "1500",
-    ("facebook", "muras"): "200",
-}
 
 
 def write_report(folder: Path, experiments: list[Experiment] | None = None) -> Path:
@@ -49,7 +42,6 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
     text = page.render(
         sections=sections,
         claims=check(drawn, results),
-        timing=_timing(results),
         version=__version__,
         versions=results["versions"].unique().sort().to_list(),
         machines=results["machine"].unique().sort().to_list(),
@@ -80,14 +72,28 @@ def as_svg(figure: Figure) -> str:
 
 
 def _section(experiment: Experiment, results: pl.DataFrame, figure: Figure) -> dict[str, Any]:
-    return {
+    section: dict[str, Any] = {
         "name": experiment.name,
         "title": experiment.title,
         "note": experiment.note,
         "svg": as_svg(figure),
-        "tables": [] if experiment.figure == "armwise" else _tables(experiment, results),
+        "tables": [],
         "source": experiment.source,
     }
+    if experiment.figure == "timing":
+        section["plain"] = _timing(experiment, results)
+    elif experiment.figure != "armwise":
+        section["tables"] = _tables(experiment, results)
+    return section
+
+
+def _timing(experiment: Experiment, results: pl.DataFrame) -> dict[str, Any]:
+    rows = [
+        (r.panel, r.label, f"{r.horizon:.3g}", f"{r.seconds:.3g}", r.n, f"{r.paper:g}")
+        for r in timed(experiment, results)
+    ]
+    head = ("game", "learner", "T", "seconds here (median)", "runs", "seconds in the paper")
+    return {"head": head, "rows": rows}
 
 
 def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any]]:
@@ -143,29 +149,3 @@ def _differences(record: dict[str, Any], folder: Path) -> dict[str, Any]:
         "tables": [],
         "source": "",
     }
-
-
-def _timing(results: pl.DataFrame) -> list[dict[str, str]]:
-    """Median seconds of the runs at the paper's largest horizon."""
-    rows = []
-    games = {"synthetic": '{"kind": "synthetic", "m": 20}', "facebook": '{"kind": "facebook"}'}
-    for (game, kind), paper in PAPER_SECONDS.items():
-        found = results.filter(
-            (pl.col("game") == games[game])
-            & pl.col("learner").str.contains(f'"kind": "{kind}"', literal=True)
-        )
-        if game == "synthetic":
-            found = found.filter(pl.col("k") == 5)
-        if found.is_empty():
-            continue
-        last = found.filter(pl.col("horizon") == found["horizon"].max())
-        rows.append(
-            {
-                "game": game,
-                "learner": kind,
-                "horizon": f"{last['horizon'][0]:.3g}",
-                "seconds": f"{float(np.median(last['seconds'].to_numpy())):.3g}",
-                "paper": f"{paper} s at 1e8",
-            }
-        )
-    return rows

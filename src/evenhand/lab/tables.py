@@ -31,6 +31,16 @@ def summary(results: pl.DataFrame) -> pl.DataFrame:
     return results.group_by(keys).agg(columns).sort(keys)
 
 
+def narrowed(
+    table: pl.DataFrame, game: str, learner: str, max_horizon: float | None
+) -> pl.DataFrame:
+    """Rows whose game and learner, as shown, hold these words, up to a horizon."""
+    for column, part in (("game", game), ("learner", learner)):
+        shown = pl.col(column).map_elements(words, return_dtype=pl.String)
+        table = table.filter(shown.str.contains(part, literal=True))
+    return table if max_horizon is None else table.filter(pl.col("horizon") <= max_horizon)
+
+
 def show(table: pl.DataFrame) -> None:
     """Print a summary to the terminal."""
     shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
