@@ -19,13 +19,14 @@ from evenhand.cli import app
 from evenhand.games import synthetic
 from evenhand.lab import executors
 from evenhand.lab.cells import Cell, run_cell, same_numbers
+from evenhand.lab.claims import check
 from evenhand.lab.differences import Comparison, Differences, write_differences
 from evenhand.lab.experiments import load_preset, parse, preset_names
 from evenhand.lab.figures import draw
 from evenhand.lab.report import write_report
 from evenhand.lab.runner import run_missing
 from evenhand.lab.series import mean, series, spread
-from evenhand.lab.store import TIMING, Store
+from evenhand.lab.store import SCHEMA, TIMING, Store
 from evenhand.streams import stream
 
 TINY = """
@@ -100,6 +101,45 @@ def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     figure = draw(small, results)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5000
+    claims = check({name: small}, results)
+    assert len(claims) == CLAIMS[name]
+    for claim in claims:
+        assert claim.where == name
+        assert "nan" not in claim.measured
+
+
+CLAIMS = {"fig1": 15, "fig2": 14, "fig4": 6, "fig5": 7, "fig6": 2, "fig7": 6, "both-ways": 0}
+CLAIMS |= {"lower-bound": 0, "timing": 5}
+
+
+def test_claims_are_read_off_the_results(tmp_path):
+    """Hand-made results in which every outcome is known."""
+    preset = dataclasses.replace(load_preset("fig1"), horizons=[10**4, 10**5], replications=2)
+    regret = {"IW-KSVFair": 10, "IW-KSVFair (approx)": 11, "MURaS": 20, "NoIW": 9, "NoMix": 12}
+    store = Store(tmp_path)
+    for line in preset.panels[0].lines:
+        for cell in preset.cells(preset.panels[0], line):
+            record = dict.fromkeys(SCHEMA.keys() - {"game", "learner", "key", "id"})
+            late = cell.horizon == 10**5
+            record |= {"regret": regret.get(line.label, 100) * (5.0 if late else 1.0)}
+            record |= {"alignment": 0.99 if line.label in regret else 0.5, "largest_due": 0.7}
+            for name in ("k", "horizon", "replication", "seed", "machine", "versions"):
+                record.pop(name)
+            store.write(cell, record)
+    claims = {c.paper: c for c in check({"fig1": preset}, store.read())}
+    lowest = claims["IW-KSVFair has the lowest regret at every horizon"]
+    assert not lowest.agrees
+    assert lowest.measured == "not at T = 1e+04 (NoIW, 0.82 times), T = 1e+05 (NoIW, 0.82 times)"
+    matched = claims["the approximation matches the exact version"]
+    assert matched.agrees
+    assert "(-9.1%)" in matched.measured
+    assert "0.82 times" in claims["without importance weights regret is substantially larger"][2]
+    assert not claims["without mixing regret is substantially larger"].agrees
+    assert claims["MURaS has substantially larger regret"].agrees
+    assert not claims["NoIW has lower alignment"].agrees
+    assert claims["URS has lower alignment"].agrees
+    assert claims["proportional marginals are at most 1"].agrees
+    assert not any("nan" in c.measured for c in claims.values())
 
 
 def test_a_cell_is_named_by_all_that_determines_it():

@@ -33,15 +33,15 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
             drawn[experiment.name] = experiment
             keep(figure, folder / "figures" / experiment.name)
             sections.append(_section(experiment, results, figure))
-    differences = folder / "differences.json"
-    if differences.is_file():
-        sections.append(_differences(json.loads(differences.read_text()), folder))
+    differences = _read_differences(folder)
+    if differences is not None:
+        sections.append(_differences(differences, folder))
     page = Environment(autoescape=True).from_string(
         files("evenhand.lab").joinpath("templates", "report.html").read_text()
     )
     text = page.render(
         sections=sections,
-        claims=check(drawn, results),
+        claims=check(drawn, results, differences),
         version=__version__,
         versions=results["versions"].unique().sort().to_list(),
         machines=results["machine"].unique().sort().to_list(),
@@ -123,6 +123,11 @@ def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any
             )
         tables.append({"title": panel.title, "rows": rows, "horizons": horizons})
     return tables
+
+
+def _read_differences(folder: Path) -> dict[str, Any] | None:
+    path = folder / "differences.json"
+    return json.loads(path.read_text()) if path.is_file() else None
 
 
 def _differences(record: dict[str, Any], folder: Path) -> dict[str, Any]:
