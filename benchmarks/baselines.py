@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import logit
 
-from evenhand.designs.conditional_poisson import calibrate, describe
+from evenhand.designs.conditional_poisson import calibrate
 from evenhand.designs.head_tree import build_tree, draw_heads
 from evenhand.designs.uniform import draw_uniform
 from evenhand.games.noise import truncated_gaussian
@@ -33,8 +33,7 @@ def refit_every_round(
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
     for _ in range(rounds):
         policy = fill(clipped_means(totals, counts, 1e-4), k)
-        theta, _, _ = calibrate(policy, weights, k, 1e-8)
-        weights, marginals, coins = describe(theta, k)
+        (weights, marginals, coins), _, _ = calibrate(policy, weights, k, 1e-8)
         q = (1.0 - eta) * marginals + eta * k / m
         if rng.random() < eta:
             arms = draw_uniform(m, k, 1, rng)[0]

@@ -100,6 +100,15 @@ def test_progress_is_reported():
     assert seen[-1] == 500
 
 
+@pytest.fixture
+def ctrl_c_heard():
+    """As in a terminal, also where the tests run in the background with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_heard")
 def test_interrupting_loses_nothing_that_was_recorded():
     def stop_at(queries):
         if queries >= 1200:

@@ -16,6 +16,7 @@ from evenhand.typing import Floats, Ints, compiled
 
 ComplexFloats = NDArray[np.complex128]
 MAX_STEPS = 500
+NEAR = 0.01  # how well log-odds are centred, in standard deviations: P(N = k) is then large
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
 MAX_PAIR_MATRIX = 5000
 
@@ -57,9 +58,11 @@ class ConditionalPoisson(Design):
 
     def __init__(self, log_weights: Floats, k: int) -> None:
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
-        self.m, self.k = len(log_weights), k
-        self._given = log_weights
-        self.log_weights, self.marginals, coins = describe(log_weights, k)
+        self._follow(describe(log_weights, k), k)
+
+    def _follow(self, law: "Law", k: int) -> None:
+        self.m, self.k = len(law.log_weights), k
+        self.log_weights, self.marginals, coins = law
         self._free, self._always, self._p, self._q, self._log_normaliser = coins
         self._k_free = k - len(self._always)
 
@@ -85,13 +88,15 @@ class ConditionalPoisson(Design):
         begin = np.full(len(target), np.nan) if start is None else np.asarray(start, np.float64)
         if begin.shape != target.shape:
             raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
-        theta, error, steps = calibrate(target, begin, k, tol)
+        law, error, steps = calibrate(target, begin, k, tol)
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
                 f"steps, tol={tol:g}; raise tol"
             )
-        return cls(theta, k)
+        design = cls.__new__(cls)
+        design._follow(law, k)  # already worked out
+        return design
 
     @classmethod
     def from_log_weights(cls, theta: ArrayLike, k: int) -> Self:
@@ -180,7 +185,7 @@ class ConditionalPoisson(Design):
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        return {"log_weights": self._given}
+        return {"log_weights": self.log_weights}
 
     @classmethod
     def from_state(cls, state: dict[str, Floats], k: int) -> Self:
@@ -227,26 +232,40 @@ class Coins(NamedTuple):
     log_normaliser: float
 
 
+class Law(NamedTuple):
+    """Log weights, the marginals they give, and the coins behind them."""
+
+    log_weights: Floats
+    marginals: Floats
+    coins: Coins
+
+
 @compiled
-def describe(log_weights: Floats, k: int) -> tuple[Floats, Floats, Coins]:
-    """Return centred log weights, marginals and coins."""
+def describe(log_weights: Floats, k: int) -> Law:
+    """Work out the law of log weights, their free part shifted near enough to the centre."""
+    free = np.flatnonzero(np.isfinite(log_weights))
+    n_always = np.sum(log_weights == np.inf)
+    theta = log_weights[free]
+    if len(theta) == 0:
+        return _law(log_weights, theta, theta, theta, 0.0, theta)
+    theta += centre(theta, k - n_always, NEAR)
+    p, q = sigmoid(theta)
+    log_heads, given, _ = condition(p, q, k - n_always)
+    return _law(log_weights, theta, p, q, log_heads, given)
+
+
+@compiled
+def _law(
+    log_weights: Floats, theta: Floats, p: Floats, q: Floats, log_heads: float, given: Floats
+) -> Law:
+    """Put free and certain arms together."""
     always = np.flatnonzero(log_weights == np.inf)
     free = np.flatnonzero(np.isfinite(log_weights))
-    centred, marginals, log_normaliser = log_weights.copy(), np.zeros(len(log_weights)), 0.0
-    marginals[always] = 1.0
-    theta = log_weights[free]
-    if len(theta) > 0:
-        theta += centre(theta, k - len(always))
-    p, q = sigmoid(theta)
-    if len(theta) > 0:
-        log_heads, given, _ = condition(p, q, k - len(always))
-        marginals[free] = given
-        centred[free] = theta
-        # chance of k heads over that of none; in logs, where q itself may be 0
-        log_normaliser = (
-            log_heads + (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
-        )
-    return centred, marginals, Coins(free, always, p, q, log_normaliser)
+    centred, marginals = log_weights.copy(), np.zeros(len(log_weights))
+    centred[free], marginals[free], marginals[always] = theta, given, 1.0
+    # chance of k heads over that of none; in logs, where q itself may be 0
+    log_tails = (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
+    return Law(centred, marginals, Coins(free, always, p, q, log_heads + log_tails))
 
 
 @compiled
@@ -266,38 +285,41 @@ def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
 
 
 @compiled
-def calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
-    """Log weights whose marginals are the target, the error left and the steps taken."""
+def calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Law, float, int]:
+    """Find the law whose marginals are the target; also the error left and the steps taken."""
     theta, wanted, k_free = split_certain(target, k)
     free = np.flatnonzero(np.isfinite(theta))
     if len(free) == 0:
-        return theta, 0.0, 0
-    begin = np.where(np.isfinite(start[free]), start[free], wanted)
-    theta[free], error, steps = _fit(begin, wanted, k_free, tol)
-    return theta, error, steps
+        return describe(theta, k), 0.0, 0
+    # conditioning raises log-odds by about pi / variance, up to a constant (Hajek, 1964)
+    chances, others = sigmoid(wanted)
+    begin = wanted - chances / max(1.0, (chances * others).sum())
+    begin = np.where(np.isfinite(start[free]), start[free], begin)
+    found, p, q, log_heads, given, steps = _fit(begin, wanted, k_free, tol)
+    return _law(theta, found, p, q, log_heads, given), np.abs(given - chances).max(), steps
 
 
 @compiled
-def _fit(theta: Floats, wanted: Floats, k: int, tol: float) -> tuple[Floats, float, int]:
+def _fit(
+    theta: Floats, wanted: Floats, k: int, tol: float
+) -> tuple[Floats, Floats, Floats, float, Floats, int]:
     """Fixed point of the logits; ``wanted`` are the target's log-odds."""
     target, _ = sigmoid(wanted)
-    step, length = np.zeros_like(theta), 1.0
-    error = np.inf
-    for n in range(MAX_STEPS):
-        theta = theta + centre(theta, k)
+    step, length, n = np.zeros_like(theta), 1.0, 0
+    while True:
+        theta = theta + centre(theta, k, NEAR)
         p, q = sigmoid(theta)
-        _, pi, rest = condition(p, q, k)
-        error = np.abs(pi - target).max()
-        if error <= tol:
-            return theta, error, n
-        lacking = wanted - (np.log(pi) - np.log(rest))
+        log_heads, given, rest = condition(p, q, k)
+        if np.abs(given - target).max() <= tol or n == MAX_STEPS:
+            return theta, p, q, log_heads, given, n
+        lacking = wanted - (np.log(given) - np.log(rest))
         if n > 0:  # Barzilai-Borwein: the length that would have made the last step right
             change = step - lacking
             length = length * (step * change).sum() / (change * change).sum()
             length = min(1.0, max(0.25, length))
         step = lacking
         theta = theta + length * step
-    return theta, error, MAX_STEPS
+        n += 1
 
 
 @compiled

@@ -30,8 +30,11 @@ def sigmoid(x: Floats) -> tuple[Floats, Floats]:
 
 
 @compiled
-def centre(theta: Floats, k: int) -> float:
-    """Return the shift of all log-odds after which k heads are expected, for 0 < k < M."""
+def centre(theta: Floats, k: int, near: float = 0.0) -> float:
+    """Return the shift of all log-odds after which k heads are expected, for 0 < k < M.
+
+    ``near`` is how many standard deviations of their number are near enough.
+    """
     low, high = -theta.max() - 750.0, 750.0 - theta.min()  # exp(-750) is 0: all tails, all heads
     shift = 0.0
     for _ in range(200):
@@ -44,7 +47,9 @@ def centre(theta: Floats, k: int) -> float:
             high = min(high, shift)
         else:
             low = max(low, shift)
-        if abs(heads) <= 1e-13 * k or high - low <= 1e-14 * max(1.0, abs(shift)):
+        if abs(heads) <= max(1e-13 * k, near * math.sqrt(slope)):
+            break
+        if high - low <= 1e-14 * max(1.0, abs(shift)):
             break
         step = shift - heads / slope if slope > 0.0 else np.inf
         shift = step if low < step < high else 0.5 * (low + high)

@@ -14,7 +14,7 @@ from evenhand.policy import fair_policy
 from evenhand.simulation import simulate
 from evenhand.streams import stream
 
-STREAMS_VERSION = 1  # raised when the same seed would give other numbers
+STREAMS_VERSION = 1  # raised when the same seed would give other numbers, rounding aside
 
 
 @dataclass(frozen=True, slots=True)
