@@ -34,14 +34,6 @@ def test_same_generator_same_rewards_and_input_left_alone(make):
 
 
 @games
-def test_rewards_do_not_depend_on_how_rows_are_cut(make):
-    game, whole, cut = make(), np.random.default_rng(6), np.random.default_rng(6)
-    rewards = game.pull(ORDERS, SIZES, whole)
-    parts = [game.pull(ORDERS[i : i + 1], SIZES[i : i + 1], cut) for i in range(len(ORDERS))]
-    np.testing.assert_array_equal(rewards, np.concatenate(parts))
-
-
-@games
 @pytest.mark.statistical
 def test_rewards_average_to_the_value(make):
     game, n = make(), 40_000

@@ -5,6 +5,8 @@ import pytest
 from scipy.stats import binom, truncnorm
 
 from evenhand.games import Bernoulli, IndependentCascade, NoisyOr, TruncatedGaussian
+from evenhand.games.cascade import pull_one_by_one
+from evenhand.games.lanes import pull_in_lanes
 from evenhand.games.noise import _draws, half_mass
 from tests import reference
 from tests.stat_checks import check_frequencies, check_mean
@@ -83,13 +85,21 @@ def test_bernoulli_rewards_have_the_mean():
         check_mean(rewards, mean, resolution=0.004)
 
 
+def in_lanes(arcs, orders, sizes, rng):
+    return pull_in_lanes(arcs, orders, sizes, 100, rng)
+
+
+both_kernels = pytest.mark.parametrize("pull", [pull_one_by_one, in_lanes])
+
+
+@both_kernels
 @pytest.mark.parametrize("p", [1e-3, 0.1, 0.5, 0.9, 0.999])
-def test_skipping_arcs_is_tossing_a_coin_an_arc(p):
+def test_skipping_arcs_is_tossing_a_coin_an_arc(p, pull):
     """A star: the number of active leaves is binomial, at small and at extreme p."""
     leaves, n = 12, 200_000
     edges = np.stack([np.zeros(leaves, int), np.arange(1, leaves + 1)], axis=1)
-    game = IndependentCascade(edges, leaves + 1, p)
-    rewards = game.pull(np.zeros((n, 1), int), np.ones((n, 1), int), np.random.default_rng(4))
+    arcs = IndependentCascade(edges, leaves + 1, p).arcs
+    rewards = pull(arcs, np.zeros((n, 1), int), np.ones((n, 1), int), np.random.default_rng(4))
     active = np.rint(rewards[:, 0] * (leaves + 1)).astype(int) - 1
     counts = np.bincount(active, minlength=leaves + 1)
     law = binom(leaves, p).pmf(np.arange(leaves + 1))
@@ -102,15 +112,16 @@ def test_skipping_arcs_is_tossing_a_coin_an_arc(p):
 
 @pytest.mark.parametrize("p", [1e-4, 2e-3, 0.02])
 @pytest.mark.parametrize("alike", [True, False])
-def test_long_rows_of_failures_take_several_skips(p, alike):
+@both_kernels
+def test_long_rows_of_failures_take_several_skips(p, alike, pull):
     """More arcs than one skip can pass: each leaf is reached with its own chance."""
     leaves, n = 1000, 20_000
     edges = np.stack([np.zeros(leaves, int), np.arange(1, leaves + 1)], axis=1)
     chances = np.full(leaves, p)
     if not alike:
         chances[::2] *= 0.25
-    game = IndependentCascade(edges, leaves + 1, chances)
-    rewards = game.pull(np.zeros((n, 1), int), np.ones((n, 1), int), np.random.default_rng(9))
+    arcs = IndependentCascade(edges, leaves + 1, chances).arcs
+    rewards = pull(arcs, np.zeros((n, 1), int), np.ones((n, 1), int), np.random.default_rng(9))
     active = rewards[:, 0] * (leaves + 1) - 1
     variance = (chances * (1 - chances)).sum()
     check_mean(active, chances.sum(), resolution=0.2 * np.sqrt(variance))
@@ -118,7 +129,8 @@ def test_long_rows_of_failures_take_several_skips(p, alike):
 
 
 @pytest.mark.parametrize("chances", [[0.5] * 7, [0.05, 0.9, 0.3, 1.0, 0.0, 0.6, 0.2]])
-def test_the_spread_has_the_law_of_a_coin_an_edge(chances):
+@both_kernels
+def test_the_spread_has_the_law_of_a_coin_an_edge(chances, pull):
     """Whole distribution of the spread against all live-edge graphs, listed."""
     edges = [[0, 1], [1, 2], [2, 0], [0, 3], [3, 4], [4, 2], [1, 4]]
     game, n = IndependentCascade(edges, 5, chances), 100_000
@@ -128,7 +140,8 @@ def test_the_spread_has_the_law_of_a_coin_an_edge(chances):
         weight = np.prod([c if x else 1 - c for c, x in zip(chances, live, strict=True)])
         reached = reference.cascade(edges, live, 5, [0, 3], np.random.default_rng(0))
         law[len(reached)] += weight
-    rewards = game.pull(np.tile([0, 3], (n, 1)), np.full((n, 1), 2), np.random.default_rng(5))
+    pairs, twos = np.tile([0, 3], (n, 1)), np.full((n, 1), 2)
+    rewards = pull(game.arcs, pairs, twos, np.random.default_rng(5))
     counts = np.bincount(np.rint(rewards[:, 0] * 5).astype(int), minlength=6)
     check_frequencies(counts, law)
     coupled = game.pull_coupled(
@@ -136,6 +149,20 @@ def test_the_spread_has_the_law_of_a_coin_an_edge(chances):
     )
     counts = np.bincount(np.rint(coupled[:, 0] * 5).astype(int), minlength=6)
     check_frequencies(counts, law)
+
+
+@both_kernels
+def test_queries_of_one_call_are_independent(pull):
+    """The total of a hundred queries varies a hundred times as much as one of them."""
+    edges = np.random.default_rng(0).integers(0, 30, (90, 2))
+    arcs = IndependentCascade(edges, 30, 0.3).arcs
+    n = 400_000
+    rewards = pull(arcs, np.tile([0, 1], (n, 1)), np.full((n, 1), 2), np.random.default_rng(7))[
+        :, 0
+    ]
+    gaps = (rewards - rewards.mean()) / rewards.std()
+    check_mean(gaps.reshape(-1, 100).sum(axis=1) ** 2, 100.0, resolution=10.0)
+    check_mean(gaps[1:] * gaps[:-1], 0.0, resolution=0.01)
 
 
 def test_coupled_prefixes_share_a_live_edge_graph():

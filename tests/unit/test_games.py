@@ -5,7 +5,10 @@ from scipy import sparse
 
 from evenhand import games, kshapley
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
+from evenhand.games.cascade import pull_one_by_one
 from evenhand.games.game import prefix_sets
+from evenhand.games.lanes import MAX_CELLS, MAX_LANES, lanes_for, pull_in_lanes
+from tests import reference
 
 
 def test_prefix_sets_are_the_asked_prefixes():
@@ -288,3 +291,43 @@ def test_a_function_of_one_set_must_return_one_number():
     game = SetFunction.per_set(lambda arms: [0.5, 0.5], m=2)
     with pytest.raises(ValueError, match=r"f must return one number a set, got \[0.5, 0.5\]"):
         game.value(np.ones((1, 2), bool))
+
+
+def graphs():
+    """Arcs upwards, downwards, anyhow, with loops and twice."""
+    rng = np.random.default_rng(3)
+    path = np.stack([np.arange(39), np.arange(1, 40)], axis=1)
+    return {
+        "up": path,
+        "down": path[:, ::-1],
+        "ring": np.concatenate([path, [[39, 0]]]),
+        "anyhow": rng.integers(0, 40, (50, 2)),
+        "loops": np.concatenate([path[::2], path[:, [0, 0]], path[::3, ::-1]]),
+        "twice": np.concatenate([path[::3], path[::3]]),
+        "none": np.empty((0, 2), np.int64),
+    }
+
+
+@pytest.mark.parametrize("name", graphs())
+@pytest.mark.parametrize("lanes", [1, 7, 64])
+def test_certain_arcs_reach_what_can_be_reached(name, lanes):
+    edges = graphs()[name]
+    game = IndependentCascade(edges, 40, 1.0)
+    rng = np.random.default_rng(4)
+    orders = np.array([rng.permutation(40)[:6] for _ in range(50)])
+    sizes = np.tile([0, 1, 3, 6], (50, 1))
+    live = [1] * len(edges)
+    expected = [
+        [len(reference.cascade(edges, live, 40, order[:size], rng)) / 40 for size in row]
+        for order, row in zip(orders, sizes, strict=True)
+    ]
+    np.testing.assert_array_equal(pull_in_lanes(game.arcs, orders, sizes, lanes, rng), expected)
+    np.testing.assert_array_equal(pull_one_by_one(game.arcs, orders, sizes, rng), expected)
+
+
+def test_lanes_are_used_where_they_pay():
+    assert lanes_for(534, 10) == 0
+    assert lanes_for(534, 500) == 500
+    assert lanes_for(534, 10**5) == MAX_LANES
+    assert lanes_for(20_000, 10**5) == MAX_CELLS // 20_000
+    assert lanes_for(10**6, 10**5) == 0

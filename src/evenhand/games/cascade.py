@@ -7,6 +7,7 @@ import numpy as np
 
 from evenhand.checks import check_orders, check_rng, check_sets
 from evenhand.games.graphs import Arcs, read_graph
+from evenhand.games.lanes import lanes_for, pull_in_lanes
 from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, uniform
 from evenhand.typing import Bools, Floats, Ints, Words, compiled
 
@@ -50,7 +51,10 @@ class IndependentCascade:
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Rewards (n, s) of the prefixes asked, a fresh cascade each."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        return _pull(self.arcs, orders, sizes, check_rng(rng))
+        lanes = lanes_for(self.m, sizes.size)
+        if lanes:
+            return pull_in_lanes(self.arcs, orders, sizes, lanes, check_rng(rng))
+        return pull_one_by_one(self.arcs, orders, sizes, check_rng(rng))
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Rewards (n, s) of the prefixes asked, all of a row in one live-edge graph."""
@@ -71,13 +75,14 @@ class IndependentCascade:
 
 
 @compiled
-def _pull(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+def pull_one_by_one(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+    """Rewards (n, s) of the prefixes asked, one cascade after the other."""
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.empty((n, s))
     seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
+    seed_words(coins, rng)
     for i in range(n):
-        seed_words(coins, rng)  # anew each row: rewards do not depend on how rows are cut
         for j in range(s):
             active = 0
             for r in range(sizes[i, j]):
@@ -92,8 +97,8 @@ def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generato
     m = len(arcs.starts) - 1
     rewards = np.zeros((n, s))
     seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
+    seed_words(coins, rng)
     for i in range(n):
-        seed_words(coins, rng)
         active, longest = 0, 0
         for size in sizes[i]:
             longest = max(longest, size)
