@@ -26,6 +26,7 @@ def learners(small: bool) -> tuple[list[Row], str]:
     lines = load_preset("fig1").panels[0].lines
     rows, cells = [], []
     for line in lines[2:3] if small else lines:
+        alone(Job(line.config, short))  # compiles what is not yet on disk
         first = alone(Job(line.config, short))
         repeats = 3 if line.label in QUICK and not small else 1
         found = [alone(Job(line.config, long)) for _ in range(repeats)]

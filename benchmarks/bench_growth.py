@@ -144,6 +144,8 @@ from evenhand import fair_policy, simulate
 from evenhand.games import NoisyOr
 from evenhand.learners import IWKSVFair
 m, k, eta, horizon = json.loads(sys.argv[1])
+small = NoisyOr(np.full(2 * k, 0.5))  # compiles what is not yet on disk
+simulate(IWKSVFair(2 * k, k, 10 * k, eta=eta, seed=1), small, 10 * k, target=[0.5] * 2 * k, seed=2)
 game = NoisyOr(np.random.default_rng(1).uniform(0.0, 0.1, m))
 target = fair_policy(game.kshapley(k), k)
 learner = IWKSVFair(m, k, horizon, eta=eta, seed=1)
