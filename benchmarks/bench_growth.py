@@ -209,8 +209,10 @@ def draw(
         (a, b), (c, d) = figure.subplots(2, 2)
         for i, (name, line) in enumerate(horizons.items()):
             _draw_line(a, line, name, i)
+        _guide(a, horizons["IW-KSVFair"])
         _finish(a, "whole runs, synthetic (20, 5)", "queries T")
         _draw_line(b, arms, f"K = {K}", 0)
+        _guide(b, arms)
         _finish(b, "fit of a conditional Poisson design", "arms M")
         _draw_line(c, budget, "M = 1e5", 0)
         _finish(c, "fit of a conditional Poisson design", "budget K")
@@ -225,10 +227,16 @@ def _draw_line(axes: Axes, line: Line, label: str, i: int) -> None:
     axes.loglog(*line, marker=MARKERS[i], color=COLOURS[i], label=label)
 
 
+def _guide(axes: Axes, line: Line) -> None:
+    """Dotted line of linear growth through the last point."""
+    ends = np.array([line[0][0], line[0][-1]])
+    axes.loglog(ends, line[1][-1] * ends / ends[-1], ":", color="#7F7F7F", label="linear")
+
+
 def _finish(axes: Axes, title: str, x: str) -> None:
     axes.set_title(title, fontsize=9)
     axes.set_xlabel(x)
-    axes.set_ylabel("seconds")
+    axes.set_ylabel("processor time (s)")
     axes.legend(fontsize=7)
     low, high = axes.get_ylim()
-    axes.set_ylim(low / 3, high * 3)  # a flat line shall look flat
+    axes.set_ylim(low / 5, high * 5)  # a flat line shall look flat
