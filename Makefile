@@ -1,11 +1,13 @@
 # make test  - set everything up, then lint, types, import contract and all tests
 # make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
 # make slow  - the tests that take minutes
-# make bench - speed, in ratios against what people use today
+# make bench - speed, in ratios against what people use today; one part: make bench SECTIONS=designs
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := $(VENV)/.peers
+PYDVL  := .venv-pydvl
 
 .PHONY: test demo slow bench format clean-cache clean
 
@@ -23,8 +25,8 @@ demo: $(READY)
 slow: $(READY)
 	$(BIN)/pytest -q -m slow
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+bench: $(PEERS)
+	$(BIN)/python -m benchmarks $(SECTIONS)
 
 format: $(READY)
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
@@ -35,8 +37,14 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[lab,dev]"
 	touch $(READY)
 
+# a peer that cannot be installed is a row that says so; pyDVL needs an older numpy than ours
+$(PEERS): $(READY) benchmarks/requirements.txt benchmarks/requirements-pydvl.txt
+	-xargs -n 1 $(BIN)/pip install --quiet < benchmarks/requirements.txt
+	-$(PYTHON) -m venv $(PYDVL) && $(PYDVL)/bin/pip install --quiet -r benchmarks/requirements-pydvl.txt
+	touch $(PEERS)
+
 clean-cache:
 	find src tests benchmarks -name '*.nb[ic]' -delete
 
 clean: clean-cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PYDVL) .mypy_cache .ruff_cache .pytest_cache .hypothesis

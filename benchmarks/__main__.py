@@ -1,37 +1,38 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks [designs ...]``.
+"""Run all benchmarks, or those named: ``python -m benchmarks [cascades designs ...]``.
 
 Sections of the results page that are not run again are kept.
 """
 
-import re
 import sys
+import time
 from importlib import import_module
 
-from benchmarks.harness import RESULTS, machine
+from benchmarks import page
+from benchmarks.harness import machine
 
-ALL = ["designs", "learners"]
-MARK = "<!-- {} -->\n"
+ALL = ["cascades", "runs", "designs", "merits", "footprint", "growth"]
 
 
 def main(names: list[str]) -> None:
+    """Run sections, write the page, and print what got worse."""
     unknown = set(names) - set(ALL)
     if unknown:
         sys.exit(f"unknown benchmarks {sorted(unknown)}; choose from {ALL}")
-    old = RESULTS.read_text() if RESULTS.is_file() else ""
-    sections = dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- |\Z)", old, re.DOTALL))
+    before, found = page.committed(), []
     for name in names or ALL:
+        start = time.perf_counter()
         print(f"{name} ...", flush=True)
         section = import_module(f"benchmarks.bench_{name}").run()
-        sections[name] = f"Measured on {machine()}.\n\n{section}\n"
-        print(section)
-        body = "".join(MARK.format(n) + sections[n] for n in ALL if n in sections)
-        RESULTS.write_text("# Benchmarks\n\nMade by `make bench`. " + PREFACE + "\n\n" + body)
+        page.keep(name, section, machine(section.packages), ALL)
+        for row in section.rows:
+            print("  " + " | ".join(row.cells()))
+        print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
+        old = page.rows_of(before[name]) if name in before else []
+        found += page.complaints(old, section.rows)
+    print(
+        "\n".join(found) if found else "nothing got worse by more than its spread, no goal missed"
+    )
 
-
-PREFACE = (
-    "Medians of repeated runs with their range in brackets. Absolute times depend on the machine "
-    "and its load; the ratios were measured in one run."
-)
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -1,8 +1,9 @@
-"""What the learner is measured against: Algorithm 1 refitted every round.
+"""What we are measured against where no peer does the work: plain versions of it.
 
-Two plain versions on the synthetic game, both summing the regret they incur so that they can be
-seen to do the same work: a compiled loop that refits the design to 1e-8 every round from the
-previous weights, and a transcription of the pseudo-code into NumPy and SciPy.
+Algorithm 1 refitted every round, as a compiled loop that refits the design to 1e-8 from the
+previous weights (on the synthetic game, and on a cascade that tosses a coin an arc) and as a
+transcription of the pseudo-code into NumPy and SciPy. All sum the regret they incur, so that they
+can be seen to do the same work.
 """
 
 import math
@@ -17,37 +18,50 @@ from evenhand.designs.uniform import draw_uniform
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats, Ints, compiled
+
+
+@compiled
+def fitted_round(
+    totals: Floats, counts: Ints, weights: Floats, k: int, eta: float, rng: np.random.Generator
+) -> tuple[Floats, Floats, Ints, float]:
+    """Fit the design of the current policy to 1e-8 and draw one set from the mixture.
+
+    Returns the log weights, the marginals, the arms in random order and M / K over C(M, K) times
+    the set's probability.
+    """
+    m = len(totals)
+    log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
+    policy = fill(clipped_means(totals, counts, 1e-4), k)
+    (weights, marginals, coins), _, _ = calibrate(policy, weights, k, 1e-8)
+    q = (1.0 - eta) * marginals + eta * k / m
+    if rng.random() < eta:
+        arms = draw_uniform(m, k, 1, rng)[0]
+    else:
+        rows = np.empty((1, k), np.int64)
+        k_free = k - len(coins.always)
+        rows[0, k_free:] = coins.always
+        tree = build_tree(coins.p, coins.q)
+        draw_heads(tree, coins.p, coins.q, coins.free, rows, k_free, rng)
+        arms = rows[0]
+    log_prob = -coins.log_normaliser
+    for i in range(k):
+        log_prob += weights[arms[i]]
+    return weights, q, arms, m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
 
 
 @compiled
 def refit_every_round(
     mu: Floats, target: Floats, k: int, rounds: int, eta: float, rng: np.random.Generator
 ) -> float:
-    """Regret of IW-KSVFair with a design fitted to 1e-8 every round, all in one compiled loop."""
+    """Regret of IW-KSVFair on a noisy-OR game, refitted every round, all in one compiled loop."""
     m = len(mu)
     totals, counts = np.zeros(m), np.zeros(m, np.int64)
     weights = np.full(m, np.nan)
-    log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
     regret = 0.0
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
     for _ in range(rounds):
-        policy = fill(clipped_means(totals, counts, 1e-4), k)
-        (weights, marginals, coins), _, _ = calibrate(policy, weights, k, 1e-8)
-        q = (1.0 - eta) * marginals + eta * k / m
-        if rng.random() < eta:
-            arms = draw_uniform(m, k, 1, rng)[0]
-        else:
-            rows = np.empty((1, k), np.int64)
-            k_free = k - len(coins.always)
-            rows[0, k_free:] = coins.always
-            tree = build_tree(coins.p, coins.q)
-            draw_heads(tree, coins.p, coins.q, coins.free, rows, k_free, rng)
-            arms = rows[0]
-        log_prob = -coins.log_normaliser
-        for i in range(k):
-            log_prob += weights[arms[i]]
-        row = m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
+        weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
         before = 0.0
         for r in range(k):
             miss = 1.0
@@ -58,6 +72,76 @@ def refit_every_round(
             before = 1.0 - miss
         regret += k * np.abs(q - target).sum()
     return regret
+
+
+@compiled
+def refit_every_round_cascade(
+    starts: Ints,
+    targets: Ints,
+    p: float,
+    target: Floats,
+    k: int,
+    rounds: int,
+    eta: float,
+    rng: np.random.Generator,
+) -> float:
+    """The same on a cascade with a coin an arc."""
+    m = len(target)
+    totals, counts = np.zeros(m), np.zeros(m, np.int64)
+    weights = np.full(m, np.nan)
+    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    regret = 0.0
+    for t in range(rounds):
+        weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
+        before = 0.0
+        for r in range(k):
+            active = toss(starts, targets, p, arms[: r + 1], t * k + r, seen, queue, rng)
+            totals[arms[r]] += q[arms[r]] * row * (active / m - before)
+            counts[arms[r]] += 1
+            before = active / m
+        regret += k * np.abs(q - target).sum()
+    return regret
+
+
+@compiled
+def coin_cascades(
+    starts: Ints, targets: Ints, p: float, seeds: Ints, rng: np.random.Generator
+) -> Ints:
+    """Active nodes of a cascade from each row of seeds."""
+    m = len(starts) - 1
+    seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
+    active = np.empty(len(seeds), np.int64)
+    for i in range(len(seeds)):
+        active[i] = toss(starts, targets, p, seeds[i], i, seen, queue, rng)
+    return active
+
+
+@compiled
+def toss(
+    starts: Ints,
+    targets: Ints,
+    p: float,
+    seeds: Ints,
+    mark: int,
+    seen: Ints,
+    queue: Ints,
+    rng: np.random.Generator,
+) -> int:
+    """Run one independent cascade, tossing a coin for every arc to a node not yet active."""
+    active = 0
+    for seed in seeds:
+        seen[seed], queue[active] = mark, seed
+        active += 1
+    head = 0
+    while head < active:
+        node = queue[head]
+        head += 1
+        for arc in range(starts[node], starts[node + 1]):
+            v = targets[arc]
+            if seen[v] != mark and rng.random() < p:
+                seen[v], queue[active] = mark, v
+                active += 1
+    return active
 
 
 def transcription(

@@ -193,7 +193,9 @@ def first_outside(values: Floats, low: float, high: float) -> int:
 @compiled
 def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     """First row with a size outside 0..k, or whose longest prefix has a bad arm; else -1."""
-    seen = np.full(m, -1, np.int64)
+    # column in which an arm was seen last, believed only if it stands there: no need to fill it,
+    # which would cost more than all else where m is large
+    place = np.empty(m, np.int64)
     k = orders.shape[1]
     for row in range(len(orders)):
         longest = 0
@@ -203,7 +205,10 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
             longest = max(longest, size)
         for column in range(longest):
             arm = orders[row, column]
-            if arm < 0 or arm >= m or seen[arm] == row:
+            if arm < 0 or arm >= m:
                 return row, False
-            seen[arm] = row
+            at = place[arm]
+            if 0 <= at < column and orders[row, at] == arm:
+                return row, False
+            place[arm] = column
     return -1, False

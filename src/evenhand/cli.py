@@ -144,6 +144,31 @@ def merit(
         typer.echo(f"{arm:4d} {value:10.6f} {error:10.6f} {due:10.6f}")
 
 
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Sections; all by default.")] = None,
+) -> None:
+    """Measure speed against the peers and write benchmarks/RESULTS.md; needs a checkout."""
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *(names or [])], cwd=_checkout(), check=False
+    )
+    raise typer.Exit(done.returncode)
+
+
+def _checkout() -> Path:
+    """Return the checkout with the benchmarks: the working directory or where the package lies."""
+    places = [Path.cwd(), Path(__file__).resolve().parents[2]]
+    for place in places:
+        if (place / "benchmarks" / "__main__.py").is_file():
+            return place
+    raise FileNotFoundError(
+        f"the benchmarks are not part of an installed package: none in {places[0]} or "
+        f"{places[1]}; clone the source and run evenhand bench, or make bench, there"
+    )
+
+
 def _run_differences(folder: Path) -> None:
     """Figure 3 is no grid of cells: one run that compares two designs at every round."""
     from evenhand.lab.differences import write_differences

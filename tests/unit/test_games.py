@@ -4,6 +4,7 @@ import pytest
 from scipy import sparse
 
 from evenhand import games, kshapley
+from evenhand.checks import first_bad_query
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
 from evenhand.games.cascade import pull_one_by_one
 from evenhand.games.game import prefix_sets
@@ -331,3 +332,20 @@ def test_lanes_are_used_where_they_pay():
     assert lanes_for(534, 10**5) == MAX_LANES
     assert lanes_for(20_000, 10**5) == MAX_CELLS // 20_000
     assert lanes_for(10**6, 10**5) == 0
+
+
+def test_a_repeated_arm_is_found_wherever_it_stands():
+    rng = np.random.default_rng(0)
+    found = [0, 0]
+    for _ in range(300):
+        m, k, n = rng.integers(1, 7, 3)
+        orders = rng.integers(0, m, (n, k))
+        sizes = rng.integers(0, k + 1, (n, 2))
+        bad = [
+            i
+            for i, (row, asked) in enumerate(zip(orders.tolist(), sizes.max(axis=1), strict=True))
+            if len(set(row[:asked])) < asked
+        ]
+        assert first_bad_query(orders, sizes, m) == ((bad[0] if bad else -1), False)
+        found[bool(bad)] += 1
+    assert min(found) > 50

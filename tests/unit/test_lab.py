@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenhand import __version__, fair_policy, kshapley, theory
+import evenhand
+from evenhand import __version__, cli, fair_policy, kshapley, theory
 from evenhand.cli import app
 from evenhand.games import synthetic
 from evenhand.lab import executors
@@ -346,6 +347,37 @@ def test_the_command_line(tmp_path):
     assert "fair" not in invoke("results", folder, "--game", "m=6").stdout
     assert invoke("results", folder, "--csv", tmp_path / "out.csv").exit_code == 0
     assert len(pl.read_csv(tmp_path / "out.csv")) == 4
+
+
+def test_the_version_is_printed_without_importing_anything_large():
+    script = (
+        "import sys; sys.argv[1:] = ['--version']\n"
+        "from evenhand.__main__ import entry\n"
+        "try:\n    entry()\nfinally:\n    print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    version, modules = done.stdout.splitlines()
+    assert version == f"evenhand {__version__}"
+    assert not {"numpy", "numba", "scipy", "polars"} & set(modules.split())
+
+
+def test_the_package_has_what_it_names_and_nothing_else():
+    for name in evenhand.__all__:
+        assert name in dir(evenhand)
+        assert getattr(evenhand, name) is getattr(evenhand, name)
+    with pytest.raises(AttributeError, match="no attribute 'shapley'"):
+        evenhand.shapley  # noqa: B018
+
+
+def test_benchmarks_need_a_checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "lib" / "evenhand" / "cli.py"))
+    done = invoke("bench")
+    assert isinstance(done.exception, FileNotFoundError)
+    assert "clone the source" in str(done.exception)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__main__.py").write_text("import sys; sys.exit(len(sys.argv))")
+    assert invoke("bench", "designs", "merits").exit_code == 3
 
 
 def test_a_game_of_ones_own(tmp_path, monkeypatch):

@@ -79,30 +79,40 @@ def n_points(m: int, variance: float) -> int:
 def by_recursion(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
     """Forward and backward recursion over the coins, over the head counts that can still be k."""
     m = len(p)
-    low = np.empty(m + 1, np.int64)  # before coin i between low[i] and min(i, k) heads are shown
-    for i in range(m + 1):
-        low[i] = max(0, k - m + i)
-    forward = np.zeros((m + 1, min(k, m - k) + 2))  # forward[i, j - low[i]]
-    forward[0, 0] = 1.0
+    # forward[i, j - low]: chance of j heads among the first i coins, from low = max(0, k - m + i)
+    # to min(i, k), and a 0 behind
+    forward = np.empty((m + 1, min(k, m - k) + 2))
+    forward[0, 0], forward[0, 1] = 1.0, 0.0
+    low = 0
     for i in range(m):
-        for j in range(low[i], min(i, k) + 1):
-            here = forward[i, j - low[i]]
-            if j >= low[i + 1]:
-                forward[i + 1, j - low[i + 1]] += q[i] * here
-            if j < k:
-                forward[i + 1, j + 1 - low[i + 1]] += p[i] * here
+        before, after = forward[i], forward[i + 1]
+        head, tail = p[i], q[i]
+        low_before, low = low, max(0, k - m + i + 1)
+        n = min(i + 1, k) - low + 1
+        after[n] = 0.0
+        if low == low_before:
+            after[0] = tail * before[0]
+            for c in range(1, n):
+                after[c] = tail * before[c] + head * before[c - 1]
+        else:
+            for c in range(n):
+                after[c] = tail * before[c + 1] + head * before[c]
     total = forward[m, 0]
     pi, rest = np.empty(m), np.empty(m)
-    backward = np.zeros(k + 2)  # backward[r + 1]: chance of r heads among the coins after a
-    backward[1] = 1.0
+    needed = np.zeros(k + 2)  # needed[j]: chance of the k - j heads still needed after coin a
+    needed[k] = 1.0
     for a in range(m - 1, -1, -1):
-        head = tail = 0.0
-        for j in range(max(low[a], k - (m - a)), min(a, k) + 1):
-            head += forward[a, j - low[a]] * backward[k - j]
-            tail += forward[a, j - low[a]] * backward[k - j + 1]
-        pi[a], rest[a] = p[a] * head / total, q[a] * tail / total
-        for r in range(min(m - a, k), max(0, k - a) - 1, -1):
-            backward[r + 1] = q[a] * backward[r + 1] + p[a] * backward[r]
+        low = max(0, k - m + a)
+        before = forward[a]
+        with_head = with_tail = 0.0
+        same = needed[low]
+        for j in range(low, min(a, k) + 1):
+            one_less = needed[j + 1]
+            with_head += before[j - low] * one_less
+            with_tail += before[j - low] * same
+            needed[j] = q[a] * same + p[a] * one_less
+            same = one_less
+        pi[a], rest[a] = p[a] * with_head / total, q[a] * with_tail / total
     return math.log(total), pi, rest
 
 

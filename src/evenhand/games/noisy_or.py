@@ -45,18 +45,19 @@ class NoisyOr:
         self.sd = check_positive("sd", sd)
         self.width = check_positive("width", width)
         self.m = len(self.mu)
-        self._cut = np.minimum(self.width, np.minimum(self.mu, 1.0 - self.mu))
+        self._miss = 1.0 - self.mu
+        self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
         self._half = half_mass(self._cut, self.sd)
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""
-        return _values(1.0 - self.mu, check_sets(sets, self.m))
+        return _values(self._miss, check_sets(sets, self.m))
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
         orders, sizes = check_orders(orders, sizes, self.m)
         noise = self._cut, self._half, self.sd
-        return _pull(1.0 - self.mu, noise, orders, sizes, check_rng(rng))
+        return _pull(self._miss, noise, orders, sizes, check_rng(rng))
 
     def kshapley(self, k: int) -> Floats:
         r"""K-Shapley values in closed form, in O(M K log M).
@@ -67,7 +68,7 @@ class NoisyOr:
         over its number of terms).
         """
         _, k = check_budget(self.m, k)
-        return self.mu * _mean_products_without_each(1.0 - self.mu, k)
+        return self.mu * _mean_products_without_each(self._miss, k)
 
 
 def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:
