@@ -7,6 +7,7 @@ can be seen to do the same work.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import root_scalar
@@ -77,7 +78,7 @@ def refit_every_round(
 @compiled
 def refit_every_round_cascade(
     starts: Ints,
-    targets: Ints,
+    targets: Any,
     p: float,
     target: Floats,
     k: int,
@@ -105,7 +106,7 @@ def refit_every_round_cascade(
 
 @compiled
 def coin_cascades(
-    starts: Ints, targets: Ints, p: float, seeds: Ints, rng: np.random.Generator
+    starts: Ints, targets: Any, p: float, seeds: Ints, rng: np.random.Generator
 ) -> Ints:
     """Active nodes of a cascade from each row of seeds."""
     m = len(starts) - 1
@@ -119,7 +120,7 @@ def coin_cascades(
 @compiled
 def toss(
     starts: Ints,
-    targets: Ints,
+    targets: Any,
     p: float,
     seeds: Ints,
     mark: int,

@@ -1,14 +1,18 @@
 """K-Shapley values from queries: arm by arm as in the paper, and with every set serving all."""
 
+from math import comb
+
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
+from evenhand.combinations import combinations
 from evenhand.games.game import Game
 from evenhand.merit.estimate import Estimate
 from evenhand.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of the orders drawn at once
+PILOT = 10  # one part in so many of the queries says how to spend the others
 
 
 def monte_carlo(game: Game, k: int, budget: int, rng: np.random.Generator) -> Estimate:
@@ -60,8 +64,9 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     For each size, a random order of the arms is cut into blocks of that size (into their
     complements for s > m/2), the last one filled up at random. Each block is a uniformly random
     set, and every arm is inside at least one and outside at least one: one order is one unbiased
-    sample of all arms' differences. Sizes share the budget so that orders made of many blocks
-    are drawn less often.
+    sample of all arms' differences. Where the queries of a size would do for all its sets twice,
+    these are listed instead, which leaves only the noise of the rewards. A tenth of the budget
+    goes to finding out how much the sizes vary, so that the rest can be spent where it helps.
 
     Parameters
     ----------
@@ -81,16 +86,32 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     blocks = np.array([_blocks(m, s) for s in range(1, k + 1)])
     budget = check_integer("budget", budget, int(2 * blocks.sum()))
     check_rng(rng)
+    spread, spent = np.ones(k), 0
+    if budget >= PILOT * 2 * blocks.sum():
+        n_orders = _allocate(blocks, spread, budget // PILOT)
+        for s in range(1, k + 1):
+            _, error = _by_orders(game, s, int(n_orders[s - 1]), s < k, rng)
+            spread[s - 1] = np.sqrt((error**2).mean() * n_orders[s - 1])
+        spent = int(n_orders @ blocks)
+        spread = np.maximum(spread, 0.1 * spread.max() or 1.0)  # a few orders may miss what is rare
+    # nothing of the pilot enters the values: they stay unbiased
+    n_orders = _allocate(blocks, spread, budget - spent)
     values, variance = np.zeros(m), np.zeros(m)
-    n_orders = _allocate(blocks, budget)
     for s in range(1, k + 1):
-        mean, error = _one_size(game, s, int(n_orders[s - 1]), s < k, rng)
+        n, cut = int(n_orders[s - 1]), int(blocks[s - 1])
+        listings = n * cut // comb(m, s)
+        if listings >= 2:
+            mean, error = _by_listing(game, s, listings, s < k, rng)
+            spent += listings * comb(m, s)
+        else:
+            mean, error = _by_orders(game, s, n, s < k, rng)
+            spent += n * cut
         values += mean / k
         variance += (error / k) ** 2
-    return Estimate(values, np.sqrt(variance), int(n_orders @ blocks))
+    return Estimate(values, np.sqrt(variance), spent)
 
 
-def _one_size(
+def _by_orders(
     game: Game, size: int, n_orders: int, difference: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Mean of V with each arm (minus without it) at one size, and its standard error."""
@@ -105,17 +126,33 @@ def _one_size(
     return total / n_orders, _stderr(total, square, n_orders)
 
 
+def _by_listing(
+    game: Game, size: int, n: int, difference: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return the same from n queries of every set of a size."""
+    total, square = np.zeros(game.m), np.zeros(game.m)
+    sets = next(combinations(game.m, size, block=comb(game.m, size)))
+    sizes = np.full((len(sets), 1), size)
+    for _ in range(n):
+        rewards = game.pull(sets, sizes, rng)
+        _add_contrasts(sets, rewards[:, 0], len(sets), difference, total, square)
+    return total / n, _stderr(total, square, n)
+
+
 def _blocks(m: int, size: int) -> int:
     """Blocks an order is cut into: enough for each arm to be inside one and outside one."""
     width = min(size, m - size)
     return 1 if width == 0 else -(-m // width)
 
 
-def _allocate(blocks: Ints, budget: int) -> Ints:
-    """Orders of each size: at least two, else in proportion to 1 / sqrt(cost of an order)."""
+def _allocate(blocks: Ints, spread: Floats, budget: int) -> Ints:
+    """Orders of each size: at least two, else by what they vary over the root of what they cost.
+
+    (Neyman's allocation.)
+    """
     spare = budget - 2 * blocks.sum()
-    wish = spare / np.sqrt(blocks) / np.sqrt(blocks).sum()
-    return 2 + np.floor(wish).astype(np.int64)
+    wish = spread / np.sqrt(blocks)
+    return 2 + np.floor(spare * wish / (wish * blocks).sum()).astype(np.int64)
 
 
 def _stderr(total: Floats, square: Floats, n: int) -> Floats:
