@@ -1,6 +1,6 @@
 """Merit-fair selection: choose K of M arms in proportion to what they contribute."""
 
-from evenhand import designs, games, learners, merit, metrics, policy, theory
+from evenhand import adapters, designs, games, learners, merit, metrics, plot, policy, theory
 from evenhand.batch import Batch
 from evenhand.merit import kshapley
 from evenhand.policy import fair_policy
@@ -13,6 +13,7 @@ __all__ = [
     "Batch",
     "Interrupted",
     "Run",
+    "adapters",
     "designs",
     "fair_policy",
     "games",
@@ -21,6 +22,7 @@ __all__ = [
     "load",
     "merit",
     "metrics",
+    "plot",
     "policy",
     "save",
     "simulate",

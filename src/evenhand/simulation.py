@@ -38,6 +38,8 @@ class Run:
         (m,) the learner's estimates and next marginals at the end.
     merits
         (c, m) the estimates in use at each checkpoint, for m <= 1000.
+    target
+        (m,) the fair marginals that regret was measured against.
     queries
         Queries made.
     seconds
@@ -51,6 +53,7 @@ class Run:
     merit: Floats
     marginals: Floats
     merits: Floats | None
+    target: Floats
     queries: int
     seconds: float
 
@@ -126,10 +129,26 @@ def simulate(
     watch
         Called with every batch before its rewards are drawn.
 
+    Returns
+    -------
+    Run
+        Regret at the checkpoints, selections, alignment, the learner's estimates.
+
     Raises
     ------
     Interrupted
         On Ctrl-C, a KeyboardInterrupt that carries what was recorded.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import NoisyOr
+    >>> from evenhand.learners import URS
+    >>> game = NoisyOr([0.8, 0.4, 0.4, 0.2])
+    >>> target = evenhand.fair_policy(evenhand.kshapley(game, k=2), k=2)
+    >>> run = evenhand.simulate(URS(m=4, k=2, seed=1), game, 1000, target=target, seed=2)
+    >>> round(float(run.regret[-1])), round(float(np.abs(0.5 - target).sum()), 3)
+    (869, 0.869)
     """
     horizon = check_integer("horizon", horizon, 1)
     if learner.m != game.m:
@@ -238,6 +257,7 @@ class _Record:
             merit=self.learner.merit,
             marginals=self.learner.marginals,
             merits=merits,
+            target=self.target,
             queries=self.at,
             seconds=time.perf_counter() - self.start,
         )
