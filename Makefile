@@ -1,13 +1,16 @@
 # make test  - set everything up, then lint, types, import contract and all tests
 # make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
 # make slow  - the tests that take minutes
+# make docs  - the documentation, built strictly into site/, every link checked
+# make figures - the figures of the documentation, from docs/figures/draw.py
 # make bench - speed, in ratios against what people use today
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DOCS   := $(VENV)/.ready-docs
 
-.PHONY: test demo slow bench format clean-cache clean
+.PHONY: test demo slow docs figures bench format clean-cache clean
 
 test: $(READY)
 	$(BIN)/ruff check .
@@ -23,6 +26,13 @@ demo: $(READY)
 slow: $(READY)
 	$(BIN)/pytest -q -m slow
 
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/check_links.py site
+
+figures: $(DOCS)
+	$(BIN)/python docs/figures/draw.py
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -35,8 +45,12 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[lab,dev]"
 	touch $(READY)
 
+$(DOCS): $(READY)
+	$(BIN)/pip install --quiet --editable ".[docs,examples]"
+	touch $(DOCS)
+
 clean-cache:
 	find src tests benchmarks -name '*.nb[ic]' -delete
 
 clean: clean-cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

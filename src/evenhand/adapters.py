@@ -79,16 +79,17 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
     """
     from shapiq import InteractionValues
 
-    estimated = isinstance(merit, Estimate)
-    values = check_vector("merit", merit.values if estimated else merit, -np.inf, np.inf)
+    queries = merit.queries if isinstance(merit, Estimate) else None
+    given = merit.values if isinstance(merit, Estimate) else merit
+    values = check_vector("merit", given, -np.inf, np.inf)
     return InteractionValues(
         values={(arm,): float(value) for arm, value in enumerate(values)},
         index="SV",
         n_players=len(values),
         min_order=0,
         max_order=1,
-        estimated=estimated,
-        estimation_budget=merit.queries if estimated else None,
+        estimated=queries is not None,
+        estimation_budget=queries,
         baseline_value=0.0,
     )
 

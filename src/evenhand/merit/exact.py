@@ -15,7 +15,7 @@ BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once
 def kshapley(game: Game, k: int) -> Floats:
     r"""K-Shapley values of a game: in closed form where it has one, else by :func:`exact`.
 
-    .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \binom{M-1}{s}^{-1}
+    .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \frac{1}{\binom{M-1}{s}}
               \sum_{|B| = s,\, a \notin B} [V(B \cup a) - V(B)]
 
     This is the paper's definition, with the sum over the K-sets that contain B and a carried out.
