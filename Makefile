@@ -27,7 +27,7 @@ slow: $(READY)
 	$(BIN)/pytest -q -m slow
 
 docs: $(DOCS)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python docs/check_links.py site
 
 figures: $(DOCS)

@@ -1,12 +1,14 @@
 """Docstrings are written for any reader of numpydoc; this puts their roles into Markdown."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
 MATH_BLOCK = re.compile(r"^( *)\.\. math:: (.*(?:\n\1 +\S.*)*)", re.MULTILINE)
 MATH = re.compile(r":math:`(.+?)`", re.DOTALL)
+SOURCE = Path(__file__).parents[1] / "src"
 ROLE = re.compile(r":(?:func|class|meth|mod|attr):`(~?)([\w.]+)`")
 # what a function returns, described without a type: the signature has it
 RETURNS = re.compile(r"^( *Returns\n *-+\n)(?!.*\n +\S)((?:.*\S.*\n?)+)", re.MULTILINE)
@@ -27,8 +29,16 @@ def _one_line(latex: str) -> str:
 def _reference(found: re.Match[str]) -> str:
     """A link where the full path is given, else only the name."""
     short, path = found[1], found[2]
-    shown = path.rpartition(".")[2] if short else path
-    return f"[`{shown}`][{path}]" if path.startswith("evenhand.") else f"`{shown}`"
+    name = path.rpartition(".")[2]
+    shown = name if short else path
+    if not path.startswith("evenhand."):
+        return f"`{shown}`"
+    if (
+        "mod" not in found[0].split("`")[0]
+        and (SOURCE / path.replace(".", "/")).with_suffix(".py").exists()
+    ):
+        path += f".{name}"  # a function with the name of its module
+    return f"[`{shown}`][{path}]"
 
 
 class Roles(griffe.Extension):

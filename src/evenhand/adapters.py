@@ -127,5 +127,17 @@ def arms(run: Run) -> Columns:
 
 
 def curve(run: Run) -> Columns:
-    """One row a checkpoint: ``queries`` and cumulative ``regret``; see :func:`arms`."""
+    """One row a checkpoint: ``queries`` and cumulative ``regret``; see :func:`arms`.
+
+    Examples
+    --------
+    >>> import evenhand, polars
+    >>> from evenhand.games import additive
+    >>> from evenhand.learners import URS
+    >>> run = evenhand.simulate(
+    ...     URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, target=[0.2, 0.3, 0.5], seed=2
+    ... )
+    >>> polars.DataFrame(curve(run)).columns
+    ['queries', 'regret']
+    """
     return {"queries": run.checkpoints, "regret": run.regret}

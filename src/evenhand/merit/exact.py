@@ -68,6 +68,13 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     Notes
     -----
     Memory does not grow with the number of sets: they are made and valued in blocks.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> game = NoisyOr([0.5, 0.5, 0.2])
+    >>> exact(game, k=2).round(4), game.kshapley(2).round(4)  # listed, and in closed form
+    (array([0.4125, 0.4125, 0.15  ]), array([0.4125, 0.4125, 0.15  ]))
     """
     m, k = check_budget(game.m, k)
     game.value(np.zeros((0, m), np.bool_))  # a game without an exact mean says so here
