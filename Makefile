@@ -1,8 +1,8 @@
 # make test  - set everything up, then lint, types, import contract and all tests
-# make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
-# make slow  - the tests that take minutes
 # make docs  - the documentation, built strictly into site/, every link checked
 # make figures - the figures of the documentation, from docs/figures/draw.py
+# make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
+# make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today
 PYTHON ?= python3
 VENV   := .venv
