@@ -9,7 +9,7 @@ import griffe
 MATH_BLOCK = re.compile(r"^( *)\.\. math:: (.*(?:\n\1 +\S.*)*)", re.MULTILINE)
 MATH = re.compile(r":math:`(.+?)`", re.DOTALL)
 SOURCE = Path(__file__).parents[1] / "src"
-ROLE = re.compile(r":(?:func|class|meth|mod|attr):`(~?)([\w.]+)`")
+ROLE = re.compile(r":(func|class|meth|mod|attr):`(~?)([\w.]+)`")
 # what a function returns, described without a type: the signature has it
 RETURNS = re.compile(r"^( *Returns\n *-+\n)(?!.*\n +\S)((?:.*\S.*\n?)+)", re.MULTILINE)
 
@@ -27,16 +27,13 @@ def _one_line(latex: str) -> str:
 
 
 def _reference(found: re.Match[str]) -> str:
-    """A link where the full path is given, else only the name."""
-    short, path = found[1], found[2]
+    """A link where the full path is given and has a place on a page, else only the name."""
+    role, short, path = found.groups()
     name = path.rpartition(".")[2]
     shown = name if short else path
-    if not path.startswith("evenhand."):
+    if not path.startswith("evenhand.") or (role == "mod" and path.count(".") > 1):
         return f"`{shown}`"
-    if (
-        "mod" not in found[0].split("`")[0]
-        and (SOURCE / path.replace(".", "/")).with_suffix(".py").exists()
-    ):
+    if role != "mod" and (SOURCE / path.replace(".", "/")).with_suffix(".py").exists():
         path += f".{name}"  # a function with the name of its module
     return f"[`{shown}`][{path}]"
 
