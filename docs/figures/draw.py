@@ -1,6 +1,7 @@
 """Every figure of the documentation: ``make figures`` writes them to docs/img."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import evenhand
 from evenhand import plot
 from evenhand.designs import ConditionalPoisson
 from evenhand.games import synthetic
-from evenhand.learners import ETCG, URS, IWKSVFair, MURaS
+from evenhand.learners import ETCG, URS, IWKSVFair, Learner, MURaS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -62,7 +63,7 @@ def three_rules() -> Figure:
 def regret() -> Figure:
     """Regret of some learners on the paper's synthetic games."""
     horizon, seeds = 1_000_000, range(1, 6)
-    learners = {
+    learners: dict[str, Callable[[int], Learner]] = {
         "ETCG (most reward)": lambda seed: ETCG(M, K, horizon, seed=seed),
         "URS (uniform)": lambda seed: URS(M, K, seed=seed),
         "MURaS": lambda seed: MURaS(M, K, horizon, lam=8.0, seed=seed),

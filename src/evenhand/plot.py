@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from evenhand.policy import fair_policy
 from evenhand.simulation import Run
@@ -111,7 +111,7 @@ def regret(
         ax.plot(queries, mean, color=colour, linewidth=1.8, label=name or None)
         if len(group) > 1:
             stderr = curves.std(axis=0, ddof=1) / np.sqrt(len(group))
-            half = student.ppf(0.975, len(group) - 1) * stderr
+            half = stdtrit(len(group) - 1, 0.975) * stderr
             low = np.maximum(mean - half, 1e-3 * mean)  # a logarithm has no room for 0
             ax.fill_between(queries, low, mean + half, color=colour, alpha=0.2, linewidth=0)
     ax.set(xscale="log", yscale="log", xlabel="queries", ylabel="cumulative fairness regret")
