@@ -1,4 +1,6 @@
 # make test  - set everything up, then lint, types, import contract and all tests
+# make docs  - the documentation, built strictly into site/, every link checked
+# make figures - the figures of the documentation, from docs/figures/draw.py
 # make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
 # make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today; one part: make bench SECTIONS=designs
@@ -8,8 +10,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
+DOCS   := $(VENV)/.ready-docs
 
-.PHONY: test demo slow bench format clean-cache clean
+.PHONY: test demo slow docs figures bench format clean-cache clean
 
 test: $(READY)
 	$(BIN)/ruff check .
@@ -24,6 +27,13 @@ demo: $(READY)
 
 slow: $(READY)
 	$(BIN)/pytest -q -m slow
+
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/check_links.py site
+
+figures: $(DOCS)
+	$(BIN)/python docs/figures/draw.py
 
 bench: $(PEERS)
 	$(BIN)/python -m benchmarks $(SECTIONS)
@@ -43,8 +53,12 @@ $(PEERS): $(READY) benchmarks/requirements.txt benchmarks/requirements-pydvl.txt
 	-$(PYTHON) -m venv $(PYDVL) && $(PYDVL)/bin/pip install --quiet -r benchmarks/requirements-pydvl.txt
 	touch $(PEERS)
 
+$(DOCS): $(READY)
+	$(BIN)/pip install --quiet --editable ".[docs,examples]"
+	touch $(DOCS)
+
 clean-cache:
 	find src tests benchmarks -name '*.nb[ic]' -delete
 
 clean: clean-cache
-	rm -rf $(VENV) $(PYDVL) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PYDVL) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import designs, games, learners, merit, metrics, policy, theory
+    from evenhand import adapters, designs, games, learners, merit, metrics, plot, policy, theory
     from evenhand.batch import Batch
     from evenhand.merit import kshapley
     from evenhand.policy import fair_policy
@@ -17,6 +17,7 @@ __all__ = [
     "Batch",
     "Interrupted",
     "Run",
+    "adapters",
     "designs",
     "fair_policy",
     "games",
@@ -25,6 +26,7 @@ __all__ = [
     "load",
     "merit",
     "metrics",
+    "plot",
     "policy",
     "save",
     "simulate",

@@ -11,17 +11,38 @@ from evenhand.typing import Floats, Ints
 
 
 class Marginals(NamedTuple):
-    """A prefix of r arms holds each arm with probability r/K times its entry of q (sums to K)."""
+    """A prefix of r arms holds each arm with probability r/K times its entry of q (sums to K).
+
+    Examples
+    --------
+    >>> from evenhand.learners import URS
+    >>> URS(m=4, k=2, seed=1).ask(10).exposure
+    Marginals(q=array([0.5, 0.5, 0.5, 0.5]))
+    """
 
     q: Floats
 
 
 class Determined(NamedTuple):
-    """History fixed the sets."""
+    """History fixed the sets.
+
+    Examples
+    --------
+    >>> from evenhand.learners import ETCG
+    >>> ETCG(m=4, k=2, horizon=1000, seed=1).ask(10).exposure
+    Determined()
+    """
 
 
 class Target(NamedTuple):
-    """A row's longest prefix ends in a known arm; those before it are uniformly random."""
+    """A row's longest prefix ends in a known arm; those before it are uniformly random.
+
+    Examples
+    --------
+    >>> from evenhand.learners import GapE
+    >>> sorted(GapE(m=4, k=2, horizon=1000, seed=1).ask(8).exposure.arms.tolist())
+    [0, 1, 2, 3]
+    """
 
     arms: Ints
 
@@ -50,6 +71,18 @@ class Batch:
         Whose batch it is, its number there, and the number of each of its rows.
     notes
         Row by row, what the learner needs back.
+
+    Examples
+    --------
+    >>> import json
+    >>> from evenhand.learners import IWKSVFair
+    >>> learner = IWKSVFair(m=6, k=3, horizon=9000, gamma=1.0, seed=1)
+    >>> batch = learner.ask()
+    >>> for order, sizes in zip(batch.orders, batch.sizes):
+    ...     print([order[:size].tolist() for size in sizes])
+    [[3], [3, 5], [3, 5, 0]]
+    >>> kept = json.dumps(batch.to_dict())  # until the rewards are known
+    >>> learner.tell(Batch.from_dict(json.loads(kept)), [[0.2, 0.3, np.nan]])
     """
 
     orders: Ints
@@ -68,7 +101,15 @@ class Batch:
         return int(self.times.sum()) * self.sizes.shape[1]
 
     def rows(self, index: ArrayLike) -> "Batch":
-        """Return the receipt for some rows, given by their places in this batch."""
+        """Return the receipt for some rows, given by their places in this batch.
+
+        Examples
+        --------
+        >>> from evenhand.learners import GapE
+        >>> batch = GapE(m=4, k=2, horizon=1000, seed=1).ask(8)
+        >>> len(batch.orders), len(batch.rows([0, 3]).orders)
+        (4, 2)
+        """
         places = as_integers("index", index)
         n = len(self.orders)
         if places.ndim != 1 or len(np.unique(places)) != len(places):

@@ -24,6 +24,13 @@ class FairnessLoss:
         :math:`\pi^*` (m,), sums to k.
     k
         Budget.
+
+    Examples
+    --------
+    >>> from evenhand.learners import URS
+    >>> loss = FairnessLoss(np.array([0.9, 0.6, 0.5]), k=2)
+    >>> round(loss(URS(m=3, k=2, seed=1).ask(10)), 4)
+    0.4667
     """
 
     def __init__(self, target: Floats, k: int) -> None:
@@ -68,6 +75,11 @@ def target_losses(target: Floats, k: int) -> Floats:
 
     Column r >= 1 is the set B + a of r arms, in which another arm is with chance (r-1)/(M-1);
     column 0 the set B alone, whose normalised marginals K/(M-1) do not depend on its size.
+
+    Examples
+    --------
+    >>> target_losses(np.array([0.9, 0.6, 0.5]), k=2).shape
+    (3, 3)
     """
     m = len(target)
     r = np.arange(1, k + 1)
@@ -96,7 +108,10 @@ def alignment(merit: ArrayLike, selections: ArrayLike) -> float:
 
 
 class Shares(NamedTuple):
-    """Arms in decreasing merit, with their shares of merit and selection, ratio and alignment."""
+    """Arms in decreasing merit, with their shares of merit and selection, ratio and alignment.
+
+    Made by :func:`shares`; ``polars.DataFrame(table._asdict())`` is a data frame of it.
+    """
 
     arms: Ints
     merit: Floats
@@ -109,6 +124,12 @@ def shares(merit: ArrayLike, selections: ArrayLike) -> Shares:
     """Compare shares of merit and of selections arm by arm.
 
     The ratio is merit over selection: infinite for an arm with merit that was never selected.
+
+    Examples
+    --------
+    >>> table = shares([0.1, 0.3], [100, 300])
+    >>> table.arms, table.merit, table.ratio
+    (array([1, 0]), array([0.75, 0.25]), array([1., 1.]))
     """
     due = check_vector("merit", merit, 0.0, np.inf)
     got = check_vector("selections", selections, 0.0, np.inf)

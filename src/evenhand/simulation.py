@@ -38,10 +38,24 @@ class Run:
         (m,) the learner's estimates and next marginals at the end.
     merits
         (c, m) the estimates in use at each checkpoint, for m <= 1000.
+    target
+        (m,) the fair marginals that regret was measured against.
     queries
         Queries made.
     seconds
         Wall-clock time.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import additive
+    >>> from evenhand.learners import URS
+    >>> worth = [0.1, 0.2, 0.3, 0.4]
+    >>> run = evenhand.simulate(
+    ...     URS(m=4, k=1, seed=1), additive(worth), 100, target=worth, seed=2, checkpoints=[10, 100]
+    ... )
+    >>> run.checkpoints, run.regret.round(6), int(run.selections.sum())
+    (array([ 10, 100]), array([ 4., 40.]), 100)
     """
 
     checkpoints: Ints
@@ -51,12 +65,30 @@ class Run:
     merit: Floats
     marginals: Floats
     merits: Floats | None
+    target: Floats
     queries: int
     seconds: float
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation; ``run`` holds all that was recorded until then."""
+    """Ctrl-C during a simulation; ``run`` holds all that was recorded until then.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import additive
+    >>> from evenhand.learners import URS
+    >>> def stop(queries):  # stands for a hand on the keyboard
+    ...     raise KeyboardInterrupt
+    >>> try:
+    ...     evenhand.simulate(
+    ...         URS(m=2, k=1, seed=1), additive([0.5, 0.5]), 10**6, target=[0.5, 0.5], seed=2,
+    ...         checkpoints=[10], progress=stop,
+    ...     )
+    ... except evenhand.Interrupted as stopped:
+    ...     print(stopped.run.checkpoints)
+    [10]
+    """
 
     def __init__(self, run: Run) -> None:
         super().__init__(f"interrupted after {run.queries} queries; what was recorded is in .run")
@@ -126,10 +158,26 @@ def simulate(
     watch
         Called with every batch before its rewards are drawn.
 
+    Returns
+    -------
+    Run
+        Regret at the checkpoints, selections, alignment, the learner's estimates.
+
     Raises
     ------
     Interrupted
         On Ctrl-C, a KeyboardInterrupt that carries what was recorded.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import NoisyOr
+    >>> from evenhand.learners import URS
+    >>> game = NoisyOr([0.8, 0.4, 0.4, 0.2])
+    >>> target = evenhand.fair_policy(evenhand.kshapley(game, k=2), k=2)
+    >>> run = evenhand.simulate(URS(m=4, k=2, seed=1), game, 1000, target=target, seed=2)
+    >>> round(float(run.regret[-1])), round(float(np.abs(0.5 - target).sum()), 3)
+    (869, 0.869)
     """
     horizon = check_integer("horizon", horizon, 1)
     if learner.m != game.m:
@@ -171,7 +219,13 @@ def check_target(target: ArrayLike, m: int, k: int) -> Floats:
 
 
 def log_spaced(horizon: int, per_decade: int = 10) -> Ints:
-    """Whole numbers from 1 to the horizon, evenly spaced in their logarithm, and the horizon."""
+    """Whole numbers from 1 to the horizon, evenly spaced in their logarithm, and the horizon.
+
+    Examples
+    --------
+    >>> log_spaced(1000, per_decade=2)
+    array([   1,    3,   10,   32,  100,  316, 1000])
+    """
     n = int(np.ceil(per_decade * np.log10(max(horizon, 2)))) + 1
     return np.unique(np.rint(np.geomspace(1, horizon, n)).astype(np.int64))
 
@@ -238,6 +292,7 @@ class _Record:
             merit=self.learner.merit,
             marginals=self.learner.marginals,
             merits=merits,
+            target=self.target,
             queries=self.at,
             seconds=time.perf_counter() - self.start,
         )

@@ -37,7 +37,19 @@ def save(learner: Learner, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Learner:
-    """Read a learner written by :func:`save`; it goes on bit for bit."""
+    """Read a learner written by :func:`save`; it goes on bit for bit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.learners import IWKSVFair
+    >>> learner = IWKSVFair(m=6, k=2, horizon=1000, gamma=1.0, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(learner, f"{folder}/learner.npz")
+    ...     copy = load(f"{folder}/learner.npz")
+    >>> bool((copy.ask().orders == learner.ask().orders).all())
+    True
+    """
     try:
         arrays, snapshot = read_arrays(path)
     except FileNotFoundError:

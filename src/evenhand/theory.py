@@ -26,14 +26,26 @@ def eta(m: int, k: int, horizon: int, gamma: float) -> float:
 
 
 def smallest_gamma(m: int, k: int, horizon: int) -> float:
-    r"""Smallest :math:`\Gamma` for which the mixing :math:`\eta` is at most 1."""
+    r"""Smallest :math:`\Gamma` for which the mixing :math:`\eta` is at most 1.
+
+    Examples
+    --------
+    >>> round(smallest_gamma(20, 5, 10**6), 4)
+    0.0431
+    """
     m, k = check_budget(m, k)
     horizon = check_integer("horizon", horizon, 1)
     return math.cbrt(m * m / (k * horizon))
 
 
 def max_weight(m: int, k: int, eta: float) -> float:
-    r"""Bound :math:`W = M / (K \eta)` on the importance weights."""
+    r"""Bound :math:`W = M / (K \eta)` on the importance weights.
+
+    Examples
+    --------
+    >>> max_weight(20, 5, eta=0.05)
+    80.0
+    """
     m, k = check_budget(m, k)
     eta = check_number("eta", eta, 0.0, 1.0)
     return math.inf if eta == 0.0 else m / (k * eta)
@@ -53,7 +65,13 @@ def samples(horizon: int, lam: float) -> int:
 
 
 def smallest_lambda(m: int, horizon: int) -> float:
-    r"""Smallest :math:`\Lambda` for which the 2 M R exploration queries fit into T."""
+    r"""Smallest :math:`\Lambda` for which the 2 M R exploration queries fit into T.
+
+    Examples
+    --------
+    >>> round(smallest_lambda(20, 10**6), 6)
+    0.4
+    """
     m, horizon = check_integer("m", m, 1), check_integer("horizon", horizon, 1)
     return 2 * m / math.cbrt(horizon)
 
@@ -75,6 +93,12 @@ def muras_bound(
         :math:`\gamma`, a lower bound on the sum of all merits.
     delta
         Failure probability, in (0, 1].
+
+    Examples
+    --------
+    >>> bound = muras_bound(20, 5, 10**8, n_samples=26_932, total_merit=4.0, delta=0.01)
+    >>> f"{bound:.2g}, of at most {2 * 5 * 10**8:.2g}"
+    '2.6e+08, of at most 1e+09'
     """
     m, k = check_budget(m, k)
     check_integer("n_samples", n_samples, 1)
@@ -115,6 +139,15 @@ def iw_ksvfair_bound(
         C, the largest :math:`\max(1, \|\tilde\pi_t\|_\infty)`; K if it is not known.
     delta
         Failure probability, in (0, 1].
+
+    Examples
+    --------
+    >>> short, longer = (
+    ...     iw_ksvfair_bound(20, 5, t, eta(20, 5, t, 0.8), floor=0.1, cap=1)
+    ...     for t in (10**15, 10**18)
+    ... )
+    >>> round(math.log10(longer / short) / 3, 2)  # grows like T^(2/3), up to logarithms
+    0.68
     """
     weight = max_weight(m, k, check_positive("eta", eta))
     horizon = check_integer("horizon", horizon, k)
@@ -137,12 +170,23 @@ def hard_gap(m: int, k: int, horizon: int) -> float:
 
     :math:`\alpha` maximises the constant of :func:`lower_bound` subject to
     :math:`\Delta \le \zeta / 2`; pass the gap to :func:`evenhand.games.hard_pair`.
+
+    Examples
+    --------
+    >>> round(hard_gap(4, 2, 10**6), 6), round(hard_gap(4, 2, 10**9), 6)
+    (0.005724, 0.000572)
     """
     return min(_alpha(m, k, horizon) / math.cbrt(horizon), largest_gap(m, k))
 
 
 def largest_gap(m: int, k: int) -> float:
-    r"""Largest gap of the hard pair, :math:`\zeta / 2 = (K-1) / (8 K (M-1))`."""
+    r"""Largest gap of the hard pair, :math:`\zeta / 2 = (K-1) / (8 K (M-1))`.
+
+    Examples
+    --------
+    >>> round(largest_gap(4, 2), 6)
+    0.020833
+    """
     m, k = check_budget(m, k)
     if not 1 < k < m:
         raise ValueError(f"k must satisfy 1 < k < m for the lower bound, got k={k} with m={m}")

@@ -26,6 +26,12 @@ class DependentRounding(Design):
     ----------
     R. Gandhi, S. Khuller, S. Parthasarathy and A. Srinivasan, "Dependent rounding and its
     applications to approximation algorithms", Journal of the ACM 53 (2006).
+
+    Examples
+    --------
+    >>> rows = DependentRounding([0.9, 0.6, 0.4, 0.1]).sample(10_000, np.random.default_rng(1))
+    >>> bool(np.all(np.abs(np.bincount(rows.ravel()) / 10_000 - [0.9, 0.6, 0.4, 0.1]) < 0.02))
+    True
     """
 
     def __init__(self, marginals: ArrayLike) -> None:

@@ -13,7 +13,23 @@ BLOCK = 2**16  # more draws than this are counted at once where the sets can be 
 
 
 class Design(ABC):
-    """A law over the K-subsets of m arms with known marginals."""
+    """A law over the K-subsets of m arms with known marginals.
+
+    Attributes
+    ----------
+    m, k
+        Arms, and arms in a set.
+    marginals
+        (m,) how often each arm is in a set; sums to k.
+
+    Examples
+    --------
+    >>> from evenhand.designs import Uniform
+    >>> design: Design = Uniform(4, 2)
+    >>> sets, times = design.tally(1000, np.random.default_rng(1))
+    >>> len(sets), int(times.sum())
+    (6, 1000)
+    """
 
     m: int
     k: int

@@ -35,6 +35,14 @@ class EnumeratedMaxEntropy(Design):
         What the design really gives each arm.
     sets, probabilities
         All sets (n, k) that can be drawn, and their probabilities (n,).
+
+    Examples
+    --------
+    >>> design = EnumeratedMaxEntropy.fit([0.9, 0.6, 0.4, 0.1])
+    >>> design.sets.tolist()
+    [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    >>> design.marginals.round(6)
+    array([0.9, 0.6, 0.4, 0.1])
     """
 
     def __init__(self, log_weights: Floats, k: int) -> None:

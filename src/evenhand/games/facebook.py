@@ -59,6 +59,12 @@ def facebook_stand_in(seed: int = 0) -> Graph:
     For running everything without the data file. It is not the real graph and says so in its
     name: nodes get weights with the real degree quartiles in random order, and 8158 distinct
     pairs are drawn, a pair's chance growing with the product of its weights.
+
+    Examples
+    --------
+    >>> graph = facebook_stand_in()
+    >>> graph.m, graph.edges.shape, graph.name
+    (534, (8158, 2), 'stand-in for the Facebook graph (generated, seed 0)')
     """
     rng = np.random.default_rng(seed)
     weights = np.interp(rng.random(N_NODES), np.linspace(0, 1, 5), DEGREE_QUARTILES)

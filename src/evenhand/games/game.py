@@ -23,6 +23,14 @@ class Game(Protocol):
 
     A game may also have ``kshapley(k)``, its merits in closed form, and ``pull_coupled``,
     observations of all prefixes of a row under common randomness.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> game: Game = NoisyOr([0.5, 0.5, 0.2], width=1e-9)  # hardly any noise
+    >>> orders, sizes = np.array([[2, 0, 1]]), np.array([[1, 3]])  # arm 2 alone, then all
+    >>> game.pull(orders, sizes, np.random.default_rng(1)).round(3)
+    array([[0.2, 0.8]])
     """
 
     @property

@@ -12,7 +12,13 @@ from evenhand.typing import Floats, Ints, Words
 
 
 class Graph(NamedTuple):
-    """Directed edges (n, 2) among the nodes 0..m-1, with the name of their source."""
+    """Directed edges (n, 2) among the nodes 0..m-1, with the name of their source.
+
+    Examples
+    --------
+    >>> Graph(np.array([[0, 1], [1, 2]]), m=3, name="a chain").both_ways().edges.tolist()
+    [[0, 1], [1, 2], [1, 0], [2, 1]]
+    """
 
     edges: Ints
     m: int

@@ -23,6 +23,12 @@ def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
         Arms and budget, 1 < k < m.
     delta
         The difference, above 0 and at most :math:`\zeta/2 = (k-1)/(8k(m-1))`.
+
+    Examples
+    --------
+    >>> one, other = hard_pair(m=4, k=2, delta=0.02)
+    >>> (other.value(one.members) - one.value(one.members)).round(6)  # each arm, then S
+    array([0.  , 0.  , 0.  , 0.  , 0.02])
     """
     m, k = check_budget(m, k)
     most = largest_gap(m, k)

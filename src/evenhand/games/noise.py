@@ -30,7 +30,13 @@ class Noise(Protocol):
 
 
 class Bernoulli:
-    """Rewards 0 or 1 with the given mean."""
+    """Rewards 0 or 1 with the given mean.
+
+    Examples
+    --------
+    >>> Bernoulli().observe(np.array([0.0, 1.0]), np.random.default_rng(1))
+    array([0., 1.])
+    """
 
     def observe(self, means: Floats, rng: np.random.Generator) -> Floats:
         """Return one reward for every mean."""
@@ -48,6 +54,12 @@ class TruncatedGaussian:
         Standard deviation of the Gaussian before truncation.
     width
         Where it is cut at most.
+
+    Examples
+    --------
+    >>> drawn = TruncatedGaussian(sd=0.2).observe(np.full(1000, 0.03), np.random.default_rng(1))
+    >>> bool(drawn.min() >= 0.0 and drawn.max() <= 0.06)
+    True
     """
 
     def __init__(self, sd: float = 0.1, width: float = 0.1) -> None:

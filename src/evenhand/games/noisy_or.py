@@ -72,7 +72,13 @@ class NoisyOr:
 
 
 def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:
-    """Draw an instance of the paper's synthetic dataset: mu uniform on [0.2, 0.9]."""
+    """Draw an instance of the paper's synthetic dataset: mu uniform on [0.2, 0.9].
+
+    Examples
+    --------
+    >>> synthetic(3, np.random.default_rng(1)).mu.round(3)
+    array([0.558, 0.865, 0.301])
+    """
     m = check_integer("m", m, 1)
     return NoisyOr(check_rng(rng).uniform(0.2, 0.9, m))
 

@@ -117,6 +117,15 @@ class ETCG(Learner):
     ----------
     G. Nie, M. Agarwal, A. K. Umrawal, V. Aggarwal and C. J. Quinn, "An explore-then-commit
     algorithm for submodular maximization under full-bandit feedback", UAI 2022.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import additive
+    >>> learner, game = ETCG(m=4, k=2, horizon=10_000, seed=1), additive([0.1, 0.2, 0.3, 0.4])
+    >>> run = evenhand.simulate(learner, game, 10_000, target=[0.2, 0.4, 0.6, 0.8], seed=2)
+    >>> run.marginals  # the two best, for good
+    array([0., 0., 1., 1.])
     """
 
     notes = ("arms", "phases")

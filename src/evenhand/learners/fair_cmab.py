@@ -51,6 +51,16 @@ class FairCMAB(Learner):
     -----
     The baseline's own description was not available; this is the simplest reading that keeps
     the quotas the paper states and learns from totals.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import additive
+    >>> learner = FairCMAB(m=4, k=2, horizon=10_000, quotas=[0.2, 0.1, 0.1, 0.0], seed=1)
+    >>> game = additive([0.1, 0.2, 0.3, 0.4])
+    >>> run = evenhand.simulate(learner, game, 10_000, target=[0.2, 0.4, 0.6, 0.8], seed=2)
+    >>> bool(np.all(run.selections >= [2000, 1000, 1000, 0]))
+    True
     """
 
     notes = ("arms", "phases")

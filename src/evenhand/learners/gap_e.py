@@ -38,6 +38,12 @@ class GapE(Learner):
     P. Kolpaczki, V. Bengs and E. Huellermeier, "Identifying top-k players in cooperative games
     via Shapley bandits", LWDA 2021. V. Gabillon et al., "Multi-bandit best arm identification",
     NIPS 2011.
+
+    Examples
+    --------
+    >>> batch = GapE(m=4, k=2, horizon=1000, seed=1).ask(limit=8)  # every arm once
+    >>> sorted(batch.exposure.arms.tolist())
+    [0, 1, 2, 3]
     """
 
     notes = ("arms",)

@@ -44,6 +44,19 @@ class Learner(ABC):
         Queries the learner is made for; None if it needs none.
     queries
         Queries asked so far.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> from evenhand.learners import IWKSVFair
+    >>> game, rng = NoisyOr([0.2, 0.4, 0.6, 0.8]), np.random.default_rng(2)
+    >>> learner: Learner = IWKSVFair(m=4, k=2, horizon=20_000, gamma=0.8, seed=1)
+    >>> while learner.queries < 20_000:
+    ...     batch = learner.ask()
+    ...     if batch.learns:
+    ...         learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+    >>> bool(np.all(np.abs(learner.merit - game.kshapley(2)) < 0.05))
+    True
     """
 
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners by name, for loading

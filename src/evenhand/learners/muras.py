@@ -51,6 +51,13 @@ class MURaS(Learner):
         target arm is known and the loss counts that.
     seed
         Seed or generator of all of the learner's randomness.
+
+    Examples
+    --------
+    >>> learner = MURaS(m=20, k=5, horizon=1_000_000, lam=8.0, seed=1)
+    >>> batch = learner.ask(limit=10)  # five gains: a set before and with its target arm
+    >>> batch.sizes.shape, bool((np.diff(batch.sizes) == 1).all())
+    ((5, 2), True)
     """
 
     notes = ("arms",)

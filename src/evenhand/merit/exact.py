@@ -15,7 +15,7 @@ BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once
 def kshapley(game: Game, k: int) -> Floats:
     r"""K-Shapley values of a game: in closed form where it has one, else by :func:`exact`.
 
-    .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \binom{M-1}{s}^{-1}
+    .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \frac{1}{\binom{M-1}{s}}
               \sum_{|B| = s,\, a \notin B} [V(B \cup a) - V(B)]
 
     This is the paper's definition, with the sum over the K-sets that contain B and a carried out.
@@ -68,6 +68,13 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     Notes
     -----
     Memory does not grow with the number of sets: they are made and valued in blocks.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> game = NoisyOr([0.5, 0.5, 0.2])
+    >>> exact(game, k=2).round(4), game.kshapley(2).round(4)  # listed, and in closed form
+    (array([0.4125, 0.4125, 0.15  ]), array([0.4125, 0.4125, 0.15  ]))
     """
     m, k = check_budget(game.m, k)
     game.value(np.zeros((0, m), np.bool_))  # a game without an exact mean says so here

@@ -36,6 +36,14 @@ def monte_carlo(game: Game, k: int, budget: int, rng: np.random.Generator) -> Es
     -------
     Estimate
         Values, standard errors and the queries spent.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> game = NoisyOr([0.5, 0.5, 0.2])
+    >>> found = monte_carlo(game, 2, budget=3000, rng=np.random.default_rng(1))
+    >>> bool(np.all(np.abs(found.values - game.kshapley(2)) < 4 * found.stderr))
+    True
     """
     m, k = check_budget(game.m, k)
     budget = check_integer("budget", budget, 4 * m)
@@ -81,6 +89,14 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     -------
     Estimate
         Values, standard errors and the queries spent.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> game = NoisyOr([0.5, 0.5, 0.2])
+    >>> found = stratified(game, 2, budget=3000, rng=np.random.default_rng(1))
+    >>> bool(np.all(np.abs(found.values - game.kshapley(2)) < 4 * found.stderr))
+    True
     """
     m, k = check_budget(game.m, k)
     blocks = np.array([_blocks(m, s) for s in range(1, k + 1)])

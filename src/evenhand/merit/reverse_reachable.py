@@ -35,6 +35,20 @@ def reverse_reachable(
     -------
     Estimate
         Values, standard errors and the number of sets drawn.
+
+    References
+    ----------
+    W. Chen and S.-H. Teng, "Interplay between social influence and network centrality: a
+    comparative study on Shapley centrality and single-node-influence centrality", WWW 2017, for
+    K = M.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> chain = IndependentCascade([[0, 1], [1, 2]], m=3, p=0.5)
+    >>> found = reverse_reachable(chain, 2, n_sets=30_000, rng=np.random.default_rng(1))
+    >>> bool(np.all(np.abs(found.values - evenhand.kshapley(chain, 2)) < 4 * found.stderr))
+    True
     """
     if not isinstance(cascade, IndependentCascade):
         raise TypeError(

@@ -1,0 +1,201 @@
+"""Every figure of the documentation: ``make figures`` writes them to docs/img."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+import evenhand
+from evenhand import plot
+from evenhand.designs import ConditionalPoisson
+from evenhand.games import synthetic
+from evenhand.learners import ETCG, URS, IWKSVFair, Learner, MURaS
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+IMAGES = ROOT / "docs" / "img"
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9A9A9A"
+STYLE: Any = {
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "evenhand",
+    "savefig.facecolor": "white",
+}
+M, K = 20, 5
+
+
+def main(names: list[str]) -> None:
+    """Draw the figures named, or all."""
+    with mpl.rc_context(STYLE):
+        for name in names or FIGURES:
+            figure = FIGURES[name]()
+            path = IMAGES / f"{name}.svg"
+            figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.08)
+            print(f"wrote docs/img/{name}.svg")
+
+
+def three_rules() -> Figure:
+    """The same game under three rules: what each arm is due, and what it gets."""
+    horizon = 1_000_000
+    game, target = _game(1)
+    rules = {
+        "most reward (ETCG)": ETCG(M, K, horizon, seed=1),
+        "everyone the same (uniform)": URS(M, K, seed=1),
+        "by merit (Evenhand)": IWKSVFair(m=M, k=K, horizon=horizon, gamma=0.8, seed=1),
+    }
+    figure = Figure(figsize=(11, 3.7), layout="constrained")
+    for axes, (label, learner) in zip(figure.subplots(1, 3), rules.items(), strict=True):
+        run = evenhand.simulate(learner, game, horizon, target=target, seed=2)
+        plot.exposure(run, ax=axes)
+        axes.set_title(f"{label}\nalignment {run.alignment:.2f}")
+    return figure
+
+
+def regret() -> Figure:
+    """Regret of some learners on the paper's synthetic games."""
+    horizon, seeds = 1_000_000, range(1, 6)
+    learners: dict[str, Callable[[int], Learner]] = {
+        "ETCG (most reward)": lambda seed: ETCG(M, K, horizon, seed=seed),
+        "URS (uniform)": lambda seed: URS(M, K, seed=seed),
+        "MURaS": lambda seed: MURaS(M, K, horizon, lam=8.0, seed=seed),
+        "IW-KSVFair": lambda seed: IWKSVFair(M, K, horizon, gamma=0.8, seed=seed),
+    }
+    runs: dict[str, list[evenhand.Run]] = {label: [] for label in learners}
+    for seed in seeds:
+        game, target = _game(seed)
+        for label, make in learners.items():
+            run = evenhand.simulate(make(seed), game, horizon, target=target, seed=seed)
+            runs[label].append(run)
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    plot.regret(runs, ax=figure.subplots()).set(xlim=(100, horizon), ylim=(100, None))
+    return figure
+
+
+def convergence() -> Figure:
+    """Estimates of one run settling at what is due."""
+    game, target = _game(1)
+    learner = IWKSVFair(m=M, k=K, horizon=300_000, gamma=0.8, seed=1)
+    run = evenhand.simulate(learner, game, 300_000, target=target, seed=2)
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    plot.convergence(run, ax=figure.subplots())
+    return figure
+
+
+def naive_draw() -> Figure:
+    """Marginals of numpy's weighted draw without replacement beside those asked for."""
+    rng = np.random.default_rng(1)
+    policy = evenhand.fair_policy(np.linspace(1, 12, 10) ** 1.2, k=K)
+    naive, n = np.zeros(len(policy)), 40_000
+    for _ in range(n):
+        naive[rng.choice(len(policy), K, replace=False, p=policy / K)] += 1 / n
+    rows = ConditionalPoisson.fit(policy).sample(n, rng)
+    exact = np.bincount(rows.ravel(), minlength=len(policy)) / n
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(policy))
+    axes.bar(places - 0.2, naive, 0.38, color=ORANGE, label="rng.choice(replace=False, p=...)")
+    axes.bar(places + 0.2, exact, 0.38, color=BLUE, label="ConditionalPoisson")
+    axes.hlines(policy, places - 0.42, places + 0.42, color="black", label="asked for")
+    axes.set(xlabel="arm", ylabel="how often it is in the set", xticks=places)
+    axes.legend(loc="upper left")
+    return figure
+
+
+def capping() -> Figure:
+    """Shares in proportion, and what is left of them when no arm can be in a set twice."""
+    merit = np.array([8.0, 3.0, 2.0, 1.5, 1.0, 0.5])
+    k = 3
+    asked, capped = k * merit / merit.sum(), evenhand.fair_policy(merit, k)
+    figure = Figure(figsize=(6.0, 3.4), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(merit))
+    axes.bar(places - 0.2, asked, 0.38, color=GREY, label="in proportion: impossible")
+    axes.bar(places + 0.2, capped, 0.38, color=BLUE, label="capped at 1, rest shared again")
+    axes.axhline(1.0, color="black", linewidth=1, linestyle=":")
+    axes.set(xlabel="arm", ylabel="how often it is in the set", xticks=places)
+    axes.legend()
+    return figure
+
+
+def federated() -> Figure:
+    """Exposure of the federated clients of the example."""
+    from examples.federated_clients import WRONG, play
+
+    _, run = play()
+    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
+    axes = plot.exposure(run, ax=figure.subplots())
+    due, got = run.target / run.target.sum(), run.selections / run.selections.sum()
+    spoilt = list(WRONG)
+    axes.plot(due[spoilt], got[spoilt], "o", color=ORANGE, zorder=5, label="mislabelled data")
+    axes.set_title("")
+    axes.legend(loc="upper left")
+    return figure
+
+
+def loop() -> Figure:
+    """The loop between a learner and the world."""
+    figure = Figure(figsize=(8.6, 3.1), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xlim=(0, 10), ylim=(0.3, 3.7))
+    axes.axis("off")
+    _box(axes, 0.1, 1.15, 3.1, "the learner", "who adds how much?\nhow often is each due?")
+    _box(axes, 6.8, 1.15, 3.1, "the world", "your users, clients, market\nor a simulated game")
+    _arrow(axes, (3.2, 2.45), (6.8, 2.45), -0.25)
+    _arrow(axes, (6.8, 1.55), (3.2, 1.55), -0.25)
+    axes.text(5, 3.25, "ask: which sets of at most K arms to show", ha="center", color=BLUE)
+    axes.text(5, 0.6, "tell: one noisy total a set, late or never", ha="center", color=ORANGE)
+    return figure
+
+
+def _box(axes: Axes, x: float, y: float, width: float, title: str, text: str) -> None:
+    patch = FancyBboxPatch(
+        (x, y), width, 1.7, boxstyle="round,pad=0.02,rounding_size=0.12", fc="#F4F6F8", ec="#555555"
+    )
+    axes.add_patch(patch)
+    axes.text(x + width / 2, y + 1.3, title, ha="center", va="center", weight="bold", size=11.5)
+    axes.text(x + width / 2, y + 0.6, text, ha="center", va="center", size=10)
+
+
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], bend: float) -> None:
+    colour = BLUE if start[0] < end[0] else ORANGE
+    style = f"arc3,rad={bend}"
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            connectionstyle=style,
+            arrowstyle="-|>",
+            mutation_scale=18,
+            lw=2,
+            color=colour,
+        )
+    )
+
+
+def _game(seed: int) -> tuple[evenhand.games.NoisyOr, np.ndarray]:
+    """An instance of the paper's synthetic game, and what its arms are due."""
+    game = synthetic(M, np.random.default_rng(seed))
+    return game, evenhand.fair_policy(game.kshapley(K), K)
+
+
+FIGURES = {
+    "loop": loop,
+    "three-rules": three_rules,
+    "regret": regret,
+    "convergence": convergence,
+    "naive-draw": naive_draw,
+    "capping": capping,
+    "federated": federated,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,26 @@
+"""The checker of the documentation's links sees what is broken."""
+
+from docs.check_links import broken
+
+
+def test_a_site_whose_links_lead_somewhere(tmp_path):
+    (tmp_path / "a.html").write_text('<h1 id="top"></h1><a href="b.html#x">b</a><a href="#top">')
+    (tmp_path / "b.html").write_text(
+        '<p id="x"><a href="https://example.org">out</a><img src="i.svg">'
+    )
+    (tmp_path / "i.svg").write_text("")
+    assert broken(tmp_path) == []
+
+
+def test_broken_links_anchors_and_foreign_scripts_are_named(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="gone.html">1</a><a href="b.html#gone">2</a><img src="no.svg">'
+        '<script src="https://example.org/x.js"></script>'
+    )
+    (tmp_path / "b.html").write_text("<p>")
+    assert broken(tmp_path) == [
+        "a.html: loads https://example.org/x.js from elsewhere",
+        "a.html: gone.html does not exist",
+        "a.html: b.html#gone has no such anchor",
+        "a.html: no.svg does not exist",
+    ]
