@@ -3,6 +3,7 @@
 import numpy as np
 
 from evenhand import designs, games, learners
+from tests.host_cuda import host_cascade
 
 MARGINALS = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
 
@@ -10,6 +11,9 @@ GAMES = {
     "noisy_or": lambda: games.NoisyOr([0.1, 0.25, 0.4, 0.55, 0.7]),
     "noisy_or_ends": lambda: games.NoisyOr([0.0, 0.02, 0.5, 0.99, 1.0]),
     "cascade": lambda: games.IndependentCascade(
+        [[0, 1], [1, 2], [0, 3], [3, 2], [2, 4], [4, 0]], m=5, p=[0.3, 0.9, 0.5, 0.2, 1.0, 0.6]
+    ),
+    "cascade_cuda": lambda: host_cascade(
         [[0, 1], [1, 2], [0, 3], [3, 2], [2, 4], [4, 0]], m=5, p=[0.3, 0.9, 0.5, 0.2, 1.0, 0.6]
     ),
     "set_function": lambda: games.SetFunction(

@@ -36,7 +36,7 @@ def main(
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all by default.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all but *-cuda.")] = None,
     results: Folder = Path("results"),
     max_horizon: MaxHorizon = None,
     replications: Replications = None,
@@ -49,7 +49,8 @@ def reproduce(
     from evenhand.lab.experiments import load_preset, preset_names
 
     limit = None if max_horizon is None else int(max_horizon)
-    wanted = names or [*preset_names(), "fig3"]
+    everywhere = [name for name in preset_names() if not load_preset(name).on_card]
+    wanted = names or [*everywhere, "fig3"]
     if "fig3" in wanted and not dry_run and (limit is None or limit >= 10**6):
         _run_differences(results)
     wanted = [name for name in wanted if name != "fig3"]

@@ -69,7 +69,7 @@ def equal_but_for_timing(one, other):
 
 
 def test_presets_share_cells():
-    names = "both-ways fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound timing".split()
+    names = "both-ways both-ways-cuda fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound timing".split()
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
@@ -80,7 +80,8 @@ def test_presets_share_cells():
 
 
 @pytest.mark.parametrize(
-    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "lower-bound", "timing"]
+    "name",
+    "fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda lower-bound timing".split(),
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     """Every line of every preset, at a horizon its constants still allow."""
@@ -88,7 +89,7 @@ def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     panels = []
     for panel in preset.panels:
         game = dict(panel.game)
-        if game["kind"] == "facebook":
+        if game["kind"] in ("facebook", "facebook-cuda"):
             game |= {"kind": "facebook-stand-in", "reference_sets": 20_000}
         panels.append(dataclasses.replace(panel, game=game))
     small = dataclasses.replace(
@@ -110,7 +111,7 @@ def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
 
 
 CLAIMS = {"fig1": 15, "fig2": 14, "fig4": 6, "fig5": 7, "fig6": 2, "fig7": 6, "both-ways": 0}
-CLAIMS |= {"lower-bound": 0, "timing": 5}
+CLAIMS |= {"both-ways-cuda": 0, "lower-bound": 0, "timing": 5}
 
 
 def test_claims_are_read_off_the_results(tmp_path):
@@ -326,6 +327,13 @@ def test_a_comparison_that_was_stopped_goes_on(tmp_path, monkeypatch):
 
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_experiments_on_a_card_are_run_only_by_name(tmp_path):
+    assert [n for n in preset_names() if load_preset(n).on_card] == ["both-ways-cuda"]
+    cut = ("--max-horizon", 1e4, "--replications", 1, "--results", tmp_path, "--dry-run")
+    assert "facebook-cuda" not in invoke("reproduce", *cut).stdout
+    assert "8 cells, 0 finished, 8 to run" in invoke("reproduce", "both-ways-cuda", *cut).stdout
 
 
 def test_the_command_line(tmp_path):

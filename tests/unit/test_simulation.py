@@ -13,7 +13,7 @@ import evenhand
 from evenhand import fair_policy, kshapley, metrics, simulate
 from evenhand.games import NoisyOr, synthetic
 from evenhand.learners import ETCG, URS, FairCMAB, IWKSVFair, Learner, MURaS
-from evenhand.simulation import log_spaced
+from evenhand.simulation import count_selections, log_spaced
 from evenhand.streams import stream
 from tests.contracts import LEARNERS
 
@@ -330,3 +330,18 @@ def test_saving_replaces_in_one_step_and_leaves_nothing_behind(tmp_path, monkeyp
         evenhand.save(URS(M, K, seed=1), path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
+
+
+def test_selections_are_memberships_in_the_queried_prefixes():
+    rng = np.random.default_rng(1)
+    n, m, k = 50, 9, 4
+    orders = np.array([rng.permutation(m)[:k] for _ in range(n)])
+    sizes, times = rng.integers(0, k + 1, size=(n, 3)), rng.integers(1, 5, size=n)
+    expected = np.zeros(m, np.int64)
+    for order, row, often in zip(orders, sizes, times, strict=True):
+        for size in row:
+            expected[order[:size]] += often
+    orders[np.arange(k) >= sizes.max(axis=1)[:, None]] = -(10**9)  # ignored, whatever it is
+    selections = np.zeros(m, np.int64)
+    count_selections(selections, orders, sizes, times)
+    np.testing.assert_array_equal(selections, expected)

@@ -2,6 +2,7 @@
 
 from evenhand.games.carrier import Carrier, additive
 from evenhand.games.cascade import IndependentCascade
+from evenhand.games.cascade_cuda import CudaCascade
 from evenhand.games.facebook import facebook_graph, facebook_stand_in
 from evenhand.games.game import Game
 from evenhand.games.graphs import Graph
@@ -13,6 +14,7 @@ from evenhand.games.set_function import SetFunction
 __all__ = [
     "Bernoulli",
     "Carrier",
+    "CudaCascade",
     "Game",
     "Graph",
     "IndependentCascade",

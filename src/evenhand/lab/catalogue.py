@@ -10,6 +10,7 @@ import numpy as np
 from evenhand import merit, theory
 from evenhand.designs import DependentRounding, EnumeratedMaxEntropy, Systematic
 from evenhand.games import (
+    CudaCascade,
     Game,
     IndependentCascade,
     facebook_graph,
@@ -48,24 +49,31 @@ def _synthetic(place: Place, m: int) -> Setting:
 
 
 @cache
-def _cascade(k: int, seed: int, p: float, both_ways: bool, real: bool, sets: int) -> Setting:
-    """One graph and one reference for every learner, horizon and replication."""
+def _cascade(
+    kind: Callable[..., IndependentCascade],
+    real: bool,
+    k: int,
+    seed: int,
+    p: float,
+    both_ways: bool,
+    n: int,
+) -> Setting:
+    """One graph and one reference of n sets for every learner, horizon and replication."""
     graph = facebook_graph() if real else facebook_stand_in()
-    game = IndependentCascade(graph.both_ways() if both_ways else graph, p=p)
-    found = merit.reverse_reachable(game, k, sets, stream(seed, 0, "reference"))
+    game = kind(graph.both_ways() if both_ways else graph, p=p)
+    found = merit.reverse_reachable(game, k, n, stream(seed, 0, "reference"))
     return Setting(game, found.values, found.stderr)
 
 
-def _facebook(
-    place: Place, p: float = 0.1, both_ways: bool = False, reference_sets: int = 20_000_000
-) -> Setting:
-    return _cascade(place.k, place.seed, p, both_ways, True, reference_sets)
+def _on_graph(kind: Callable[..., IndependentCascade], real: bool) -> Callable[..., Setting]:
+    """Cascades of one kind on the Facebook graph or its stand-in."""
 
+    def make(
+        place: Place, p: float = 0.1, both_ways: bool = False, reference_sets: int = 20_000_000
+    ) -> Setting:
+        return _cascade(kind, real, place.k, place.seed, p, both_ways, reference_sets)
 
-def _stand_in(
-    place: Place, p: float = 0.1, both_ways: bool = False, reference_sets: int = 20_000_000
-) -> Setting:
-    return _cascade(place.k, place.seed, p, both_ways, False, reference_sets)
+    return make
 
 
 def _hard_pair(place: Place, m: int, instance: int) -> Setting:
@@ -98,8 +106,9 @@ def _own(place: Place, kind: str, **options: Any) -> Setting:
 
 GAMES: dict[str, Callable[..., Setting]] = {
     "synthetic": _synthetic,
-    "facebook": _facebook,
-    "facebook-stand-in": _stand_in,
+    "facebook": _on_graph(IndependentCascade, real=True),
+    "facebook-cuda": _on_graph(CudaCascade, real=True),
+    "facebook-stand-in": _on_graph(IndependentCascade, real=False),
     "hard-pair": _hard_pair,
 }
 

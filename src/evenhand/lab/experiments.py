@@ -61,6 +61,11 @@ class Experiment:
         found = [c for p in self.panels for line in p.lines for c in self.cells(p, line)]
         return list({cell.id: cell for cell in found}.values())
 
+    @property
+    def on_card(self) -> bool:
+        """Whether a game of it needs an NVIDIA card."""
+        return any(panel.game["kind"].endswith("-cuda") for panel in self.panels)
+
     def cut(self, max_horizon: int | None, replications: int | None) -> "Experiment":
         """Leave out larger horizons and further replications."""
         horizons = [h for h in self.horizons if max_horizon is None or h <= max_horizon]

@@ -20,7 +20,7 @@ def estimate(cell: Cell) -> float:
     seconds = 0.2 + PER_QUERY.get(kind, 1e-9) * cell.horizon * cell.k / 5
     if kind == "iw-ksvfair-exact":
         seconds += 10.0
-    if cell.game["kind"].startswith("facebook") and kind in LEARNS:
+    if cell.game["kind"] in ("facebook", "facebook-stand-in") and kind in LEARNS:
         seconds += CASCADE[bool(cell.game.get("both_ways"))] * cell.horizon
     return seconds
 

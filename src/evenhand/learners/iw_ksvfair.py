@@ -156,7 +156,7 @@ class IWKSVFair(Learner):
             return np.ones(orders.shape)
         relative = np.exp(mixture.design.log_prob(orders) + self._log_sets)
         row = self.m / self.k / ((1.0 - self.eta) * relative + self.eta)
-        return mixture.marginals[orders] * row[:, None]
+        return weigh(mixture.marginals, orders, row)
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop
@@ -237,6 +237,17 @@ def clipped_means(totals: Floats, counts: Ints, floor: float) -> Floats:
     for a in range(len(totals)):
         result[a] = min(max(totals[a] / max(counts[a], 1), floor), 1.0)
     return result
+
+
+@compiled
+def weigh(marginals: Floats, orders: Ints, row: Floats) -> Floats:
+    """Each arm's marginal times its row's factor (n, k)."""
+    n, k = orders.shape
+    weights = np.empty((n, k))
+    for i in range(n):
+        for r in range(k):
+            weights[i, r] = marginals[orders[i, r]] * row[i]
+    return weights
 
 
 @compiled

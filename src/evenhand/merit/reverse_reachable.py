@@ -4,6 +4,7 @@ import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.cascade import IndependentCascade, spread
+from evenhand.games.cascade_cuda import CudaCascade
 from evenhand.games.graphs import Arcs
 from evenhand.games.skips import seed_words
 from evenhand.merit.estimate import Estimate
@@ -58,7 +59,11 @@ def reverse_reachable(
     m, k = check_budget(cascade.m, k)
     n_rounds = check_integer("n_sets", n_sets, 2 * m) // m
     shares = _shares(m, k)
-    mean, stderr = _rounds(cascade.reversed_arcs, shares, n_rounds, check_rng(rng))
+    check_rng(rng)
+    if isinstance(cascade, CudaCascade):
+        mean, stderr = cascade.reverse_rounds(shares, n_rounds, rng)
+    else:
+        mean, stderr = _rounds(cascade.reversed_arcs, shares, n_rounds, rng)
     return Estimate(mean, stderr, n_rounds * m)
 
 
