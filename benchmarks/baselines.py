@@ -34,7 +34,8 @@ def fitted_round(
     m = len(totals)
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
     policy = fill(clipped_means(totals, counts, 1e-4), k)
-    (weights, marginals, coins), _, _ = calibrate(policy, weights, k, 1e-8)
+    nothing = np.full(m, np.nan)
+    (weights, marginals, _, coins), _, _ = calibrate(policy, weights, nothing, k, 1e-8)
     q = (1.0 - eta) * marginals + eta * k / m
     if rng.random() < eta:
         arms = draw_uniform(m, k, 1, rng)[0]

@@ -62,7 +62,7 @@ class ConditionalPoisson(Design):
 
     def _follow(self, law: "Law", k: int) -> None:
         self.m, self.k = len(law.log_weights), k
-        self.log_weights, self.marginals, coins = law
+        self.log_weights, self.marginals, self._log_odds, coins = law
         self._free, self._always, self._p, self._q, self._log_normaliser = coins
         self._k_free = k - len(self._always)
 
@@ -83,12 +83,20 @@ class ConditionalPoisson(Design):
         start
             Log weights to begin with, for instance those of a similar design.
         """
+        begin = None if start is None else np.asarray(start, np.float64)
+        return cls._calibrate(marginals, tol, begin, None)
+
+    @classmethod
+    def _calibrate(
+        cls, marginals: ArrayLike, tol: float, start: Floats | None, log_odds: Floats | None
+    ) -> Self:
         target, k = check_marginals(marginals)
         check_positive("tol", tol)
-        begin = np.full(len(target), np.nan) if start is None else np.asarray(start, np.float64)
+        none = np.full(len(target), np.nan)
+        begin = none if start is None else start
         if begin.shape != target.shape:
             raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
-        law, error, steps = calibrate(target, begin, k, tol)
+        law, error, steps = calibrate(target, begin, none if log_odds is None else log_odds, k, tol)
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
@@ -128,7 +136,7 @@ class ConditionalPoisson(Design):
     def refit(self, marginals: ArrayLike, tol: float = 1e-10) -> Self:
         """Fit other marginals of the same arms, starting from this design."""
         check_same_arms(marginals, self.m)
-        return type(self).fit(marginals, tol, self.log_weights)
+        return type(self)._calibrate(marginals, tol, self.log_weights, self._log_odds)
 
     def pair_marginals(self, pairs: ArrayLike | None = None) -> Floats:
         """Probability that both arms of a pair are in.
@@ -233,10 +241,11 @@ class Coins(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Log weights, the marginals they give, and the coins behind them."""
+    """Log weights, the marginals they give and their log-odds, and the coins behind them."""
 
     log_weights: Floats
     marginals: Floats
+    log_odds: Floats  # nan for arms without a choice
     coins: Coins
 
 
@@ -247,25 +256,32 @@ def describe(log_weights: Floats, k: int) -> Law:
     n_always = np.sum(log_weights == np.inf)
     theta = log_weights[free]
     if len(theta) == 0:
-        return _law(log_weights, theta, theta, theta, 0.0, theta)
+        return _law(log_weights, theta, theta, theta, 0.0, theta, theta)
     theta += centre(theta, k - n_always, NEAR)
     p, q = sigmoid(theta)
-    log_heads, given, _ = condition(p, q, k - n_always)
-    return _law(log_weights, theta, p, q, log_heads, given)
+    log_heads, given, rest = condition(p, q, k - n_always)
+    return _law(log_weights, theta, p, q, log_heads, given, np.log(given) - np.log(rest))
 
 
 @compiled
 def _law(
-    log_weights: Floats, theta: Floats, p: Floats, q: Floats, log_heads: float, given: Floats
+    log_weights: Floats,
+    theta: Floats,
+    p: Floats,
+    q: Floats,
+    log_heads: float,
+    given: Floats,
+    logits: Floats,
 ) -> Law:
     """Put free and certain arms together."""
     always = np.flatnonzero(log_weights == np.inf)
     free = np.flatnonzero(np.isfinite(log_weights))
     centred, marginals = log_weights.copy(), np.zeros(len(log_weights))
-    centred[free], marginals[free], marginals[always] = theta, given, 1.0
+    log_odds = np.full(len(log_weights), np.nan)
+    centred[free], marginals[free], log_odds[free], marginals[always] = theta, given, logits, 1.0
     # chance of k heads over that of none; in logs, where q itself may be 0
     log_tails = (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
-    return Law(centred, marginals, Coins(free, always, p, q, log_heads + log_tails))
+    return Law(centred, marginals, log_odds, Coins(free, always, p, q, log_heads + log_tails))
 
 
 @compiled
@@ -285,8 +301,14 @@ def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
 
 
 @compiled
-def calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Law, float, int]:
-    """Find the law whose marginals are the target; also the error left and the steps taken."""
+def calibrate(
+    target: Floats, start: Floats, start_log_odds: Floats, k: int, tol: float
+) -> tuple[Law, float, int]:
+    """Find the law whose marginals are the target; also the error left and the steps taken.
+
+    ``start`` are log weights to begin with and ``start_log_odds`` those of their marginals; nan
+    where there are none.
+    """
     theta, wanted, k_free = split_certain(target, k)
     free = np.flatnonzero(np.isfinite(theta))
     if len(free) == 0:
@@ -295,24 +317,31 @@ def calibrate(target: Floats, start: Floats, k: int, tol: float) -> tuple[Law, f
     chances, others = sigmoid(wanted)
     begin = wanted - chances / max(1.0, (chances * others).sum())
     begin = np.where(np.isfinite(start[free]), start[free], begin)
-    found, p, q, log_heads, given, steps = _fit(begin, wanted, k_free, tol)
-    return _law(theta, found, p, q, log_heads, given), np.abs(given - chances).max(), steps
+    step = wanted - start_log_odds[free]  # the first one, where the beginning is a known design
+    if not np.isfinite(step).all() or np.isfinite(start_log_odds).sum() != len(free):
+        step = step[:0]
+    found, p, q, log_heads, given, logits, steps = _fit(begin, step, wanted, k_free, tol)
+    law = _law(theta, found, p, q, log_heads, given, logits)
+    return law, np.abs(given - chances).max(), steps
 
 
 @compiled
 def _fit(
-    theta: Floats, wanted: Floats, k: int, tol: float
-) -> tuple[Floats, Floats, Floats, float, Floats, int]:
+    theta: Floats, step: Floats, wanted: Floats, k: int, tol: float
+) -> tuple[Floats, Floats, Floats, float, Floats, Floats, int]:
     """Fixed point of the logits; ``wanted`` are the target's log-odds."""
     target, _ = sigmoid(wanted)
-    step, length, n = np.zeros_like(theta), 1.0, 0
+    length, n = 1.0, 0
+    if len(step) > 0:
+        theta, n = theta + step, 1
     while True:
         theta = theta + centre(theta, k, NEAR)
         p, q = sigmoid(theta)
         log_heads, given, rest = condition(p, q, k)
-        if np.abs(given - target).max() <= tol or n == MAX_STEPS:
-            return theta, p, q, log_heads, given, n
-        lacking = wanted - (np.log(given) - np.log(rest))
+        logits = np.log(given) - np.log(rest)
+        if np.abs(given - target).max() <= tol or n >= MAX_STEPS:
+            return theta, p, q, log_heads, given, logits, n
+        lacking = wanted - logits
         if n > 0:  # Barzilai-Borwein: the length that would have made the last step right
             change = step - lacking
             length = length * (step * change).sum() / (change * change).sum()
