@@ -33,7 +33,7 @@ def absorb(table, curve, line, resid, orders, sizes, weights, rewards, q, x, gam
             resid[r - 1, 0] += 1.0
             resid[r - 1, 1] += e
             resid[r - 1, 2] += e * e
-            iv = 1.0 / noise[r - 1]
+            iv = 1.0
             for j in range(r):
                 a = orders[i, j]
                 rest = product / max(1.0 - gamma * x[a], 0.02)
@@ -157,20 +157,22 @@ def unbiased(table, vplus, x, v, safety):
 
 
 @compiled
-def blend(model, free, variance, heavy):
+def blend(model, free, variance, heavy, pow):
     kappa2 = 0.05**2
+    mean = model.mean()
+    unit = model**pow * mean ** (2.0 - pow)
     for _ in range(10):
         top, bottom = 2.0 * 0.05**2, 2.0
         for a in range(len(model)):
             if variance[a] < np.inf:
-                ll = (kappa2 * model[a] ** 2 / (kappa2 * model[a] ** 2 + variance[a])) ** 2
-                top += ll * ((free[a] - model[a]) ** 2 - variance[a]) / model[a] ** 2
+                ll = (kappa2 * unit[a] / (kappa2 * unit[a] + variance[a])) ** 2
+                top += ll * ((free[a] - model[a]) ** 2 - variance[a]) / unit[a]
                 bottom += ll
         kappa2 = min(max(top / bottom, 1e-6), 1.0)
     trust = np.zeros(len(model))
     for a in range(len(model)):
         if variance[a] < np.inf:
-            k = kappa2 * model[a] ** 2 + max(0.0, (free[a] - model[a]) ** 2 - heavy * variance[a])
+            k = kappa2 * unit[a] + max(0.0, (free[a] - model[a]) ** 2 - heavy * variance[a])
             trust[a] = k / (k + variance[a])
     return trust, kappa2
 

@@ -16,7 +16,7 @@ from evenhand.learners.pending import Pending
 from evenhand.policy import clip_to_sum
 from evenhand.typing import Floats, Ints
 
-OPT = dict(growth=0.01, eta=0.1, floor=0.5, n0=20.0, p=1.0, safety=2.0, heavy=4.0, f1=0.5, early=4, f1e=0.7, fpow=0.0, line=1, k1=0.5, off=1)
+OPT = dict(growth=0.01, eta=0.1, floor=1.0, n0=20.0, p=1.0, safety=2.0, heavy=4.0, f1=0.5, early=4, f1e=0.7, fpow=0.0, line=1, k1=0.5, off=1, fexp=1/3, kpow=0.0)
 
 
 class EvenHand(Learner):
@@ -44,9 +44,9 @@ class EvenHand(Learner):
         x, v, raw, between = blocks.singles(self._table, o["n0"], o["p"])
         model, vplus, tu = blocks.structure(x, self.gamma, self.k)
         if o["line"]:
-            model, vm = blocks.lines(self._table, self._line, x, v, raw, between, tu, o["k1"], 1.5)
+            model, vm = blocks.lines(self._table, self._line, x, v, raw, between, tu, o["k1"], 1.5 * (self._resid[:, 0].sum() + 1) / (self._resid[:, 2].sum() + 0.25))
         free, variance = blocks.unbiased(self._table, vplus, x, v, o["safety"])
-        trust, kappa2 = blocks.blend(model, free, variance, o["heavy"])
+        trust, kappa2 = blocks.blend(model, free, variance, o["heavy"], o["kpow"])
         return x, vplus, model, free, variance, trust, kappa2
 
     @property
@@ -55,7 +55,7 @@ class EvenHand(Learner):
         return model + trust * (free - model)
 
     def _policy(self, phi):
-        d = self.opt["floor"] / math.sqrt(1.0 + self.queries / self.m)
+        d = min(0.5, self.opt["floor"] / (1.0 + self.queries / self.m) ** self.opt["fexp"])
         low, high = d * self.k / self.m, 1.0 - d * (1.0 - self.k / self.m)
         full = np.ones(self.m)
         return clip_to_sum(np.maximum(phi, 1e-9 * phi.max()), low * full, high * full, self.k)
