@@ -42,6 +42,7 @@ DESIGNS = {
     "mixture_none": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.0),
     "mixture_all": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 1.0),
     "mixture_systematic": lambda: designs.Mixture(designs.Systematic(MARGINALS), 0.3),
+    "split": lambda: designs.Split.fit(MARGINALS, 0.3),
     "dependent_rounding": lambda: designs.DependentRounding(MARGINALS),
     "systematic": lambda: designs.Systematic(MARGINALS),
     "systematic_shuffled": lambda: designs.Systematic(MARGINALS, order=[3, 0, 5, 2, 4, 1]),
@@ -69,5 +70,7 @@ LEARNERS = {
     "etcg": lambda m, k, t, s: learners.ETCG(m, k, t, seed=s),
     "gap_e": lambda m, k, t, s: learners.GapE(m, k, t, seed=s),
     "gap_e_to_the_letter": lambda m, k, t, s: learners.GapE(m, k, t, growth=0, seed=s),
+    "even_hand": lambda m, k, t, s: learners.EvenHand(m, k, seed=s),
+    "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(m, k, sizes=np.arange(1, k + 1), seed=s),
     "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }
