@@ -71,6 +71,8 @@ LEARNERS = {
     "gap_e": lambda m, k, t, s: learners.GapE(m, k, t, seed=s),
     "gap_e_to_the_letter": lambda m, k, t, s: learners.GapE(m, k, t, growth=0, seed=s),
     "even_hand": lambda m, k, t, s: learners.EvenHand(m, k, seed=s),
-    "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(m, k, sizes=np.arange(1, k + 1), seed=s),
+    "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(
+        m, k, sizes=np.arange(1, k + 1), seed=s
+    ),
     "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }

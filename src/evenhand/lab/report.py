@@ -15,6 +15,7 @@ from evenhand import __version__
 from evenhand.lab.claims import check
 from evenhand.lab.experiments import Experiment, load_preset, preset_names
 from evenhand.lab.figures import draw, draw_differences
+from evenhand.lab.fractions import HEAD, fractions
 from evenhand.lab.series import mean, series, spread
 from evenhand.lab.store import Store
 
@@ -80,11 +81,15 @@ def as_svg(figure: Figure) -> str:
 
 
 def _section(experiment: Experiment, results: pl.DataFrame, figure: Figure) -> dict[str, Any]:
+    plain = None
+    if experiment.figure == "fractions":
+        plain = {"head": HEAD, "rows": fractions(experiment, results)}
     return {
         "name": experiment.name,
         "title": experiment.title,
         "note": experiment.note,
         "svg": as_svg(figure),
+        "plain": plain,
         "tables": [] if experiment.figure == "armwise" else _tables(experiment, results),
         "source": experiment.source,
     }

@@ -19,9 +19,10 @@ from evenhand.typing import Floats, Ints, compiled
 
 TINY = 1e-12
 OWN = 20.0  # single rewards after which an arm's own variance counts more than the common one
-SPREAD = 0.5  # by how much, relative to its worth, an arm's loss to saturation is unlike the model's
+SPREAD = (
+    0.5  # by how much, relative to its worth, an arm's loss to saturation is unlike the model's
+)
 ERROR = 0.05  # error of the model, relative to the mean merit, before anything was seen
-CAUTION = 2.0  # factor on the variance of weighted means: their weights have heavy tails
 
 
 class Sums(NamedTuple):
@@ -252,7 +253,8 @@ def weighted_merits(sums: Sums, single: Alone, expected: Floats) -> tuple[Floats
     means = np.where(seen, wz / some, expected)
     scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
     parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
-    variance = CAUTION * we2 / some**2 * (1.0 + 10.0 * w2 / some**2)
+    # with few and uneven weights the largest may still be missing: hence the last factor
+    variance = we2 / some**2 * (1.0 + 10.0 * w2 / some**2)
     variance[0] = single.variance / some[0]
     variance = np.where(seen, scale**2 * variance, np.inf)
     return parts.sum(axis=0) / k, variance.sum(axis=0) / k**2
