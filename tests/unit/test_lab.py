@@ -67,7 +67,7 @@ def equal_but_for_timing(one, other):
 
 
 def test_presets_are_those_of_the_issue_and_share_cells():
-    names = "both-ways fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound".split()
+    names = "both-ways evenhand fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound".split()
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
@@ -78,7 +78,7 @@ def test_presets_are_those_of_the_issue_and_share_cells():
 
 
 @pytest.mark.parametrize(
-    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "lower-bound"]
+    "name", ["fig1", "fig2", "fig4", "fig5", "fig6", "fig7", "both-ways", "evenhand", "lower-bound"]
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     """Every line of every preset, at a horizon its constants still allow."""

@@ -1,4 +1,4 @@
-"""Random games with rewards 0 or 1: one that learners should get right, and why, in each function."""
+"""Random games with rewards 0 or 1, each hard for learners in a way of its own."""
 
 import numpy as np
 

@@ -1,5 +1,7 @@
 """Regret as a fraction of the first line's, beside the sizes and rewards of what was asked."""
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -12,7 +14,7 @@ HEAD = ("game", "learner", "T", "n", "regret", "fraction of the first", "mean si
 
 def fractions(experiment: Experiment, results: pl.DataFrame) -> list[tuple[str, ...]]:
     """Rows under :data:`HEAD`: every line of every panel at every horizon there is."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for panel in experiment.panels:
         first = series(results, experiment, panel, panel.lines[0])
         for line in panel.lines:
@@ -48,7 +50,7 @@ def _fraction(one: Series, first: Series, horizon: int) -> str:
     below = first.regret[first.horizons == horizon]
     quotient = float(mean(above)[0] / mean(below)[0])
     relative = [stderr(x[~np.isnan(x)]) / float(np.nanmean(x)) for x in (above[0], below[0])]
-    return f"1/{1 / quotient:.2f} ± {100 * float(np.hypot(*relative)):.0f} %"
+    return f"1/{1 / quotient:.2f} ± {100 * math.hypot(*relative):.0f} %"
 
 
 def _asked(

@@ -217,8 +217,8 @@ class EvenHand(Learner):
         self._told, self._faded = int(values["told"]), int(values["faded"])
         self._largest = float(values["largest"])
         self._sums = Sums(*(arrays[name] for name in Sums._fields))
-        known = {**arrays, "gamma": float(values["gamma"])}
-        self._forecast = Forecast(*(known[name] for name in Forecast._fields))
+        worth, expected, offset = (arrays[name] for name in ("worth", "expected", "offset"))
+        self._forecast = Forecast(worth, float(values["gamma"]), expected, offset)
         self._policy = arrays["policy"]
         self._pending = Pending.from_state(arrays)
         if self._pending.arrays.keys() not in ({"orders", "sizes", "weights"}, set()):
