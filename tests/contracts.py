@@ -47,7 +47,6 @@ DESIGNS = {
     "mixture_none": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.0),
     "mixture_all": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 1.0),
     "mixture_systematic": lambda: designs.Mixture(designs.Systematic(MARGINALS), 0.3),
-    "split": lambda: designs.Split.fit(MARGINALS, 0.3),
     "dependent_rounding": lambda: designs.DependentRounding(MARGINALS),
     "systematic": lambda: designs.Systematic(MARGINALS),
     "systematic_shuffled": lambda: designs.Systematic(MARGINALS, order=[3, 0, 5, 2, 4, 1]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evenhand
-from evenhand.designs import Split
+from evenhand.designs import ConditionalPoisson, Mixture
 from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive
 from evenhand.learners import EvenHand, evidence
 from evenhand.learners.evidence import Forecast, Sums
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(5)
 VALUES = {s: RNG.random() for r in range(1, M + 1) for s in combinations(range(M), r)}  # any game
 VALUES[()] = 0.0
 GAME = SetFunction.per_set(lambda arms: VALUES[tuple(sorted(arms))], m=M)
-MARGINALS = np.array([0.9, 0.75, 0.5, 0.4, 0.3, 0.15])
+MARGINALS = np.array([0.85, 0.75, 0.55, 0.4, 0.3, 0.15])
 
 
 def mean_with(a, r):
@@ -40,9 +40,7 @@ def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
 @pytest.mark.parametrize("r", [1, 2, 3])
 def test_weighted_means_are_unbiased_whatever_the_forecast(r):
     """All r-sets, each counted by its probability: the sums are those of the expectation."""
-    learner = EvenHand(M, K, seed=1)
-    learner._policy = MARGINALS
-    design = Split.fit(MARGINALS * (r / K), 0.1)
+    design = compensated(r)
     wild = Forecast(np.linspace(0.1, 0.9, M), 0.7, RNG.random((K, M)), np.zeros(K))
     # the mean of the forecast over r-sets with an arm must be its own: list them
     expected = wild.expected.copy()
@@ -66,6 +64,12 @@ def test_weighted_means_are_unbiased_whatever_the_forecast(r):
     np.testing.assert_allclose(top / bottom, [mean_with(a, r) for a in range(M)], atol=1e-8)
 
 
+def compensated(r):
+    """The law of sets of r arms: a fifth uniform, the rest making up for it."""
+    rest = (MARGINALS * r / K - 0.2 * r / M) / 0.8
+    return Mixture(ConditionalPoisson.fit(rest), 0.2)
+
+
 def forecast_value(forecast, members):
     """The forecast of a set, written out."""
     missed = np.prod([1 - forecast.gamma * forecast.worth[a] for a in members])
@@ -74,34 +78,23 @@ def forecast_value(forecast, members):
 
 def test_drawn_weights_are_those_of_the_definition():
     learner = EvenHand(M, K, seed=3)
-    learner._policy = MARGINALS
+    learner._policy, learner._mixing = MARGINALS, 0.2
     sets, weights = learner._draw(2, 50)
-    design = Split.fit(MARGINALS * (2 / K), 0.1)
+    design = compensated(2)
     for s, w in zip(sets, weights, strict=True):
         chance = np.exp(design.log_prob([s])[0])
         np.testing.assert_allclose(w, design.marginals[s] / (chance * (M - 1)), rtol=1e-9)
     assert np.all(learner._draw(1, 50)[1] == pytest.approx(1.0, abs=1e-8))
 
 
-def test_splitting_reaches_every_set_and_moves_no_marginal():
-    design = Split.fit(MARGINALS, 0.1)
+def test_mixing_reaches_every_set_and_moves_no_marginal():
+    design = compensated(K)
     sets = np.array(list(combinations(range(M), K)))
     chances = np.exp(design.log_prob(sets))
     assert chances.sum() == pytest.approx(1.0)
     inside = (sets[:, :, None] == np.arange(M)).any(axis=1)
     np.testing.assert_allclose(chances @ inside, MARGINALS, atol=1e-9)  # mixing costs nothing
-    flat = design.flat.marginals
-    rarest = np.abs(flat - flat.max()) > 1e-9
-    np.testing.assert_allclose(0.1 * flat[rarest], MARGINALS[rarest])  # only cut where it must be
-    assert chances.min() > 0.03 / len(sets)
-    plain = evenhand.designs.ConditionalPoisson.fit(MARGINALS)
-    assert np.exp(plain.log_prob(sets)).min() < 0.5 * chances.min()
-
-
-@pytest.mark.parametrize("eta", [0.0, 1.0])
-def test_split_needs_two_parts(eta):
-    with pytest.raises(ValueError, match=r"eta must lie strictly between 0 and 1, got eta="):
-        Split.fit(MARGINALS, eta)
+    assert chances.min() >= 0.2 / len(sets)
 
 
 def test_clip_to_sum_keeps_bounds_proportions_and_the_sum():
@@ -187,7 +180,7 @@ def test_standard_errors_and_diagnostics_tell_the_truth():
     assert shown.size_shares.tolist() == pytest.approx([0.6, 0.4])
     assert np.all((shown.trust >= 0) & (shown.trust <= 1))
     assert shown.curvature < 0.5
-    assert shown.mixing == 0.1
+    assert shown.mixing == pytest.approx((1 + 3960 / 5) ** (-1 / 3), rel=0.01)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from evenhand.designs.dependent_rounding import DependentRounding
 from evenhand.designs.design import Design
 from evenhand.designs.enumerated import EnumeratedMaxEntropy
 from evenhand.designs.mixture import Mixture
-from evenhand.designs.split import Split
 from evenhand.designs.systematic import Systematic
 from evenhand.designs.uniform import Uniform
 
@@ -15,7 +14,6 @@ __all__ = [
     "Design",
     "EnumeratedMaxEntropy",
     "Mixture",
-    "Split",
     "Systematic",
     "Uniform",
 ]

@@ -9,14 +9,13 @@ from scipy.special import gammaln
 
 from evenhand.batch import Batch, Marginals
 from evenhand.checks import check_number, check_vector
-from evenhand.designs import Split
+from evenhand.designs import ConditionalPoisson, Mixture
 from evenhand.learners.evidence import Estimates, Forecast, Sums, absorb, estimate
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import Pending
 from evenhand.policy import clip_to_sum
 from evenhand.typing import Floats, Ints
 
-MIXING = 0.1  # share of the flat part of a design; it costs no regret
 SINGLE = 0.6  # share of queries of one arm
 GROWTH = 0.01  # a policy serves this share of the queries so far
 
@@ -31,7 +30,7 @@ class Diagnostics(NamedTuple):
     largest_weight
         Largest importance weight told so far; 1 is that of a single arm.
     mixing
-        Share of the flat part of the designs.
+        Share of uniformly drawn sets.
     size_shares
         (k,) share of queries of each size.
     trust
@@ -54,8 +53,9 @@ class EvenHand(Learner):
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
     marginals are :math:`\frac rK \pi`, :math:`\pi` being proportional to the merits, so that each
-    query is charged :math:`\| \pi - \pi^* \|_1` whatever its size. The law is split
-    (:class:`~evenhand.designs.Split`): every set has its chance and no marginal is moved, so that
+    query is charged :math:`\| \pi - \pi^* \|_1` whatever its size. A share
+    :math:`\delta` of the sets is drawn uniformly and the others so as to make up for it,
+    :math:`\pi = (1-\delta) \rho + \delta K/M`: every set has its chance, no marginal is moved, and
     exploring is free. Merits blend two estimates (:mod:`evenhand.learners.evidence`):
 
     * a model of three parts: what each arm brings alone, how gains shrink as sets fill up, and by
@@ -63,9 +63,8 @@ class EvenHand(Learner):
     * importance-weighted means by size and arm, right for any game, trusted as far as they
       are precise and the model is seen to be wrong.
 
-    Marginals stay within the bounds that uniform mixing at the rate
-    :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})` would give, :math:`\delta \frac KM` and
-    :math:`1 - \delta (1 - \frac KM)`; only arms beyond them cost anything.
+    For that, marginals stay within :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`,
+    with :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms beyond them cost anything.
 
     Parameters
     ----------
@@ -94,6 +93,7 @@ class EvenHand(Learner):
         self._sums, self._forecast = Sums.zeros(self.m, self.k), Forecast.blank(self.m, self.k)
         self._told, self._faded = 0, 0  # rewards told, and when the older ones last faded
         self._largest = 1.0
+        self._mixing = self._rate()
         self._policy = np.full(self.m, self.k / self.m)
         self._pending = Pending()
 
@@ -142,7 +142,7 @@ class EvenHand(Learner):
         total, _, squares, _ = np.moveaxis(self._sums.weighted, 2, 0)
         effective = total**2 / np.where(squares > 0.0, squares, 1.0)
         return Diagnostics(
-            effective, self._largest, MIXING, self.sizes.copy(), found.trust, forecast.gamma
+            effective, self._largest, self._mixing, self.sizes.copy(), found.trust, forecast.gamma
         )
 
     @property
@@ -155,14 +155,19 @@ class EvenHand(Learner):
 
     def _proportional(self, found: Estimates) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        rate = min(0.5, (1.0 + self.queries / self.m) ** (-1.0 / 3.0))
+        rate = self._rate()
         even, share = np.ones(self.m), self.k / self.m
         scores = np.maximum(found.merit, 1e-9 * found.merit.max())
         return clip_to_sum(scores, rate * share * even, (1.0 - rate * (1.0 - share)) * even, self.k)
 
+    def _rate(self) -> float:
+        """Share of uniformly drawn sets that the next policy has room for."""
+        return min(0.5, (1.0 + self.queries / self.m) ** (-1.0 / 3.0))
+
     def _refresh(self) -> None:
         """Make a policy and draw all queries it serves."""
         found, self._forecast = estimate(self._sums)
+        self._mixing = self._rate()
         self._policy = self._proportional(found)
         self._policy.flags.writeable = False  # handed out with every batch
         # reward i of n keeps weight i/n: early surprises are those of poor forecasts
@@ -182,7 +187,9 @@ class EvenHand(Learner):
         A member's weight is :math:`p_a / (P(S) \binom{M-1}{r-1})`, the chance of S among the r-sets
         with a when all are equally likely, over that when they are drawn by the design.
         """
-        design = Split.fit(self._policy * (r / self.k), MIXING)
+        target = r / self.k * self._policy
+        rest = np.clip((target - self._mixing * r / self.m) / (1.0 - self._mixing), 0.0, 1.0)
+        design = Mixture(ConditionalPoisson.fit(rest), self._mixing)
         sets = design.sample(n, self._rng)
         log_sets = gammaln(self.m) - gammaln(r) - gammaln(self.m - r + 1)
         even = np.exp(-design.log_prob(sets) - log_sets)
@@ -207,7 +214,7 @@ class EvenHand(Learner):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         values = {"told": self._told, "faded": self._faded, "largest": self._largest}
-        values |= {"gamma": self._forecast.gamma}
+        values |= {"gamma": self._forecast.gamma, "mixing": self._mixing}
         arrays = self._sums._asdict() | self._forecast._asdict() | {"policy": self._policy}
         arrays |= self._pending.state()
         del arrays["gamma"]
@@ -215,7 +222,7 @@ class EvenHand(Learner):
 
     def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._told, self._faded = int(values["told"]), int(values["faded"])
-        self._largest = float(values["largest"])
+        self._largest, self._mixing = float(values["largest"]), float(values["mixing"])
         self._sums = Sums(*(arrays[name] for name in Sums._fields))
         worth, expected, offset = (arrays[name] for name in ("worth", "expected", "offset"))
         self._forecast = Forecast(worth, float(values["gamma"]), expected, offset)
