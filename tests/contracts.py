@@ -27,6 +27,11 @@ GAMES = {
     "carrier": lambda: games.Carrier(
         [[0], [1, 2], [2, 3, 4]], [0.2, 0.3, 0.4], m=5, noise=games.Bernoulli()
     ),
+    "wide_noisy_or": lambda: games.WideNoisyOr(5, np.random.default_rng(1)),
+    "coverage": lambda: games.random_coverage(5, np.random.default_rng(1)),
+    "random_additive": lambda: games.random_additive(5, 3, np.random.default_rng(1)),
+    "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
+    "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
     "hard_v0": lambda: games.hard_pair(5, 3, 0.02)[0],
     "hard_v1": lambda: games.hard_pair(5, 3, 0.02)[1],
 }
@@ -73,5 +78,9 @@ LEARNERS = {
     "etcg": lambda m, k, t, s: learners.ETCG(m, k, t, seed=s),
     "gap_e": lambda m, k, t, s: learners.GapE(m, k, t, seed=s),
     "gap_e_to_the_letter": lambda m, k, t, s: learners.GapE(m, k, t, growth=0, seed=s),
+    "even_hand": lambda m, k, t, s: learners.EvenHand(m, k, seed=s),
+    "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(
+        m, k, sizes=np.arange(1, k + 1), seed=s
+    ),
     "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }

@@ -1,11 +1,11 @@
-"""All sets of one size, in lexicographic order, block by block."""
+"""All sets of one size: listed block by block, and means of products over them."""
 
 from collections.abc import Iterator
 from math import comb
 
 import numpy as np
 
-from evenhand.typing import Ints, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 
 def combinations(m: int, size: int, block: int) -> Iterator[Ints]:
@@ -38,3 +38,41 @@ def _fill(current: Ints, m: int, rows: Ints) -> None:
             current[i] += 1
             for j in range(i + 1, size):
                 current[j] = current[j - 1] + 1
+
+
+@compiled
+def mean_products(x: Floats, k: int) -> Floats:
+    """Table (m, k): for each entry of x and s < k, the mean product of s of the other entries.
+
+    Halving: the arms of one half take in the other half, one entry at a time, and split again.
+    Every step is a convex combination, so nothing cancels and nothing overflows.
+    """
+    m = len(x)
+    table = np.empty((m, k))
+    depth = int(np.ceil(np.log2(m))) + 2
+    lows, highs = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
+    means = np.zeros((depth, k))  # means[d, s]: mean product of s entries outside [low, high)
+    highs[0], means[0, 0], top = m, 1.0, 0
+    while top >= 0:
+        low, high = lows[top], highs[top]
+        if high - low == 1:
+            table[low] = means[top]
+            top -= 1
+            continue
+        middle = (low + high) // 2
+        outside = m - (high - low)
+        means[top + 1] = means[top]
+        for i in range(low, middle):
+            _take_in(means[top + 1], outside + i - low, x[i])
+        for i in range(middle, high):
+            _take_in(means[top], outside + i - middle, x[i])
+        highs[top], lows[top + 1], highs[top + 1] = middle, middle, high
+        top += 1
+    return table
+
+
+@compiled
+def _take_in(means: Floats, n: int, entry: float) -> None:
+    """Update the mean products of s of n entries to those of n + 1 entries."""
+    for s in range(min(len(means) - 1, n + 1), 0, -1):
+        means[s] = ((n + 1 - s) * means[s] + s * entry * means[s - 1]) / (n + 1)

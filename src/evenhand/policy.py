@@ -110,3 +110,31 @@ def fill(scores: Floats, k: int) -> Floats:
     for a in range(m):
         marginals[a] = 1.0 if full[a] else left * (scores[a] / top) / total
     return marginals
+
+
+@compiled
+def clip_to_sum(scores: Floats, low: Floats, high: Floats, total: float) -> Floats:
+    """Find x_a = clip(c s_a, low_a, high_a) with the given sum, for scores above 0.
+
+    The sum grows with c, piecewise linearly: Newton's step is exact on the right piece, and
+    halving finds that piece.
+    """
+    below, above = 0.0, (high / scores).max()
+    c = min(total / scores.sum(), above)
+    x = np.empty_like(scores)
+    for _ in range(200):
+        lacking, slope = total, 0.0
+        for a in range(len(scores)):
+            x[a] = min(max(c * scores[a], low[a]), high[a])
+            lacking -= x[a]
+            if low[a] < x[a] < high[a]:
+                slope += scores[a]
+        if abs(lacking) <= 1e-14 * total or not below < above:
+            break
+        if lacking > 0.0:
+            below = max(below, c)
+        else:
+            above = min(above, c)
+        step = c + lacking / slope if slope > 0.0 else np.inf
+        c = step if below < step < above else 0.5 * (below + above)
+    return x

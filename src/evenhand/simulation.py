@@ -36,6 +36,8 @@ class Run:
         Merit-selection alignment B of those.
     merit, marginals
         (m,) the learner's estimates and next marginals at the end.
+    reward
+        Mean reward of the queries that were pulled, nan where none was.
     merits
         (c, m) the estimates in use at each checkpoint, for m <= 1000.
     target
@@ -64,6 +66,7 @@ class Run:
     alignment: float
     merit: Floats
     marginals: Floats
+    reward: float
     merits: Floats | None
     target: Floats
     queries: int
@@ -198,7 +201,10 @@ def simulate(
                 if watch is not None:
                     watch(batch)
                 if batch.learns:
-                    learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+                    rewards = game.pull(batch.orders, batch.sizes, rng)
+                    learner.tell(batch, rewards)
+                    record.rewards += float(rewards.sum())
+                    record.pulled += rewards.size
                 if progress is not None:
                     progress(learner.queries)
     except KeyboardInterrupt:
@@ -250,6 +256,7 @@ class _Record:
         self.at = learner.queries
         self.loss = FairnessLoss(target, learner.k)
         self.total = 0.0
+        self.rewards, self.pulled = 0.0, 0
         self.regret: list[float] = []
         self.merits: list[Floats] | None = [] if learner.m <= MAX_MERIT_CURVES else None
         self.selections = np.zeros(learner.m, np.int64)
@@ -291,6 +298,7 @@ class _Record:
             alignment=alignment(self.target, self.selections) if any_drawn else float("nan"),
             merit=self.learner.merit,
             marginals=self.learner.marginals,
+            reward=self.rewards / self.pulled if self.pulled else float("nan"),
             merits=merits,
             target=self.target,
             queries=self.at,

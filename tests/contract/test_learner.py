@@ -77,7 +77,7 @@ def test_batches_keep_their_promises(make):
     while learner.queries < T:
         before = learner.queries
         next_marginals = learner.marginals
-        batch = learner.ask(100)
+        batch = learner.ask(min(100, T - learner.queries))
         assert learner.queries - before == batch.queries <= 100
         assert batch.orders.shape == (len(batch.sizes), K)
         assert batch.sizes.min() >= 0

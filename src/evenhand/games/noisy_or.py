@@ -12,6 +12,7 @@ from evenhand.checks import (
     check_sets,
     check_vector,
 )
+from evenhand.combinations import mean_products
 from evenhand.games.noise import half_mass, truncated_gaussian
 from evenhand.typing import Bools, Floats, Ints, compiled
 
@@ -68,7 +69,7 @@ class NoisyOr:
         over its number of terms).
         """
         _, k = check_budget(self.m, k)
-        return self.mu * _mean_products_without_each(self._miss, k)
+        return self.mu * _row_means(mean_products(self._miss, k))
 
 
 def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:
@@ -117,38 +118,8 @@ def _pull(
 
 
 @compiled
-def _mean_products_without_each(x: Floats, k: int) -> Floats:
-    """For each arm, the average over s < k of the mean product of s other entries of x.
-
-    Halving: the arms of one half take in the other half, one entry at a time, and split again.
-    Every step is a convex combination, so nothing cancels and nothing overflows.
-    """
-    m = len(x)
-    result = np.empty(m)
-    depth = int(np.ceil(np.log2(m))) + 2
-    lows, highs = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
-    means = np.zeros((depth, k))  # means[d, s]: mean product of s entries outside [low, high)
-    highs[0], means[0, 0], top = m, 1.0, 0
-    while top >= 0:
-        low, high = lows[top], highs[top]
-        if high - low == 1:
-            result[low] = means[top].sum() / k
-            top -= 1
-            continue
-        middle = (low + high) // 2
-        outside = m - (high - low)
-        means[top + 1] = means[top]
-        for i in range(low, middle):
-            _take_in(means[top + 1], outside + i - low, x[i])
-        for i in range(middle, high):
-            _take_in(means[top], outside + i - middle, x[i])
-        highs[top], lows[top + 1], highs[top + 1] = middle, middle, high
-        top += 1
+def _row_means(table: Floats) -> Floats:
+    result = np.empty(len(table))
+    for a in range(len(table)):
+        result[a] = table[a].sum() / table.shape[1]
     return result
-
-
-@compiled
-def _take_in(means: Floats, n: int, entry: float) -> None:
-    """Update the mean products of s of n entries to those of n + 1 entries."""
-    for s in range(min(len(means) - 1, n + 1), 0, -1):
-        means[s] = ((n + 1 - s) * means[s] + s * entry * means[s - 1]) / (n + 1)

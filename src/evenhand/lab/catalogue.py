@@ -13,12 +13,17 @@ from evenhand.games import (
     CudaCascade,
     Game,
     IndependentCascade,
+    WideNoisyOr,
+    best_member,
     facebook_graph,
     facebook_stand_in,
     hard_pair,
+    hidden_pair,
+    random_additive,
+    random_coverage,
     synthetic,
 )
-from evenhand.learners import ETCG, URS, FairCMAB, GapE, IWKSVFair, Learner, MURaS
+from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, GapE, IWKSVFair, Learner, MURaS
 from evenhand.streams import stream
 from evenhand.typing import Floats
 
@@ -81,6 +86,22 @@ def _hard_pair(place: Place, m: int, instance: int) -> Setting:
     return Setting(game, game.kshapley(place.k), np.zeros(m))
 
 
+def _drawn(place: Place, family: str, m: int) -> Setting:
+    """A game drawn at random for every replication, with exact merits."""
+    rng = stream(place.seed, place.replication, "instance")
+    game = FAMILIES[family](m, place.k, rng)
+    return Setting(game, np.maximum(merit.kshapley(game, place.k), 0.0), np.zeros(m))
+
+
+FAMILIES: dict[str, Callable[[int, int, np.random.Generator], Game]] = {
+    "wide-noisy-or": lambda m, k, rng: WideNoisyOr(m, rng),
+    "coverage": lambda m, k, rng: random_coverage(m, rng),
+    "additive": random_additive,
+    "best-member": lambda m, k, rng: best_member(m, rng),
+    "hidden-pair": lambda m, k, rng: hidden_pair(m, rng),
+}
+
+
 def _own(place: Place, kind: str, **options: Any) -> Setting:
     """A game made by a function of the user's, named ``module:callable``."""
     module, _, name = kind.partition(":")
@@ -110,6 +131,7 @@ GAMES: dict[str, Callable[..., Setting]] = {
     "facebook-cuda": _on_graph(CudaCascade, real=True),
     "facebook-stand-in": _on_graph(IndependentCascade, real=False),
     "hard-pair": _hard_pair,
+    "drawn": _drawn,
 }
 
 
@@ -135,7 +157,12 @@ def _urs(m: int, k: int, horizon: int, **options: Any) -> Learner:
     return URS(m, k, **options)
 
 
+def _even_hand(m: int, k: int, horizon: int, **options: Any) -> Learner:
+    return EvenHand(m, k, **options)
+
+
 LEARNERS: dict[str, tuple[Callable[..., Learner], tuple[str, ...]]] = {
+    "even-hand": (_even_hand, ("sizes",)),
     "iw-ksvfair": (IWKSVFair, ("gamma", "eta", "floor", "growth")),
     "iw-ksvfair-exact": (_exact, ("gamma", "eta", "floor", "growth")),
     "no-mix": (IWKSVFair.no_mix, ("floor", "growth")),

@@ -81,6 +81,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "estimate": run.merit.tolist(),
         "marginals": run.marginals.tolist(),
         "selections": run.selections.tolist(),
+        "reward": run.reward,
         "seconds": run.seconds,
     }
 

@@ -12,7 +12,7 @@ from evenhand.lab.catalogue import GAMES, LEARNERS
 from evenhand.lab.cells import Cell
 
 TOP = {"name", "title", "figure", "note", "seed", "replications", "horizons", "learner", "panel"}
-PANEL = {"title", "k", "game", "learner"}
+PANEL = {"title", "k", "game", "learner", "max_horizon"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Panel:
     k: int
     game: dict[str, Any]
     lines: list[Line]
+    max_horizon: int | None = None  # no larger ones are run here
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,13 @@ class Experiment:
 
     def all_cells(self) -> list[Cell]:
         """Every cell once, in the order they are described."""
-        found = [c for p in self.panels for line in p.lines for c in self.cells(p, line)]
+        found = [
+            cell
+            for panel in self.panels
+            for line in panel.lines
+            for cell in self.cells(panel, line)
+            if panel.max_horizon is None or cell.horizon <= panel.max_horizon
+        ]
         return list({cell.id: cell for cell in found}.values())
 
     @property
@@ -143,7 +150,8 @@ def _panel(entry: dict[str, Any], shared: list[Line], source: str) -> Panel:
     lines = [_line(one, source) for one in entry.get("learner", [])] or shared
     if not lines:
         raise ValueError(f"{source}: a panel needs learners of its own or shared ones")
-    return Panel(str(entry.get("title", "")), int(entry["k"]), game, lines)
+    most = _horizon(entry["max_horizon"], source) if "max_horizon" in entry else None
+    return Panel(str(entry.get("title", "")), int(entry["k"]), game, lines, most)
 
 
 def _line(entry: dict[str, Any], source: str) -> Line:

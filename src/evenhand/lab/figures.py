@@ -261,6 +261,7 @@ KINDS: dict[str, Callable[[Experiment, pl.DataFrame], Figure]] = {
     "comparison": _comparison,
     "panels": _panels,
     "regret": _panels,
+    "fractions": _panels,
     "armwise": _armwise,
     "lower-bound": _lower_bound,
     "timing": _timing,

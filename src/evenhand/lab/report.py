@@ -15,6 +15,7 @@ from evenhand import __version__
 from evenhand.lab.claims import check
 from evenhand.lab.experiments import Experiment, load_preset, preset_names
 from evenhand.lab.figures import draw, draw_differences
+from evenhand.lab.fractions import HEAD, fractions
 from evenhand.lab.series import mean, series, spread, timed
 from evenhand.lab.store import Store
 
@@ -80,6 +81,8 @@ def _section(experiment: Experiment, results: pl.DataFrame, figure: Figure) -> d
         "tables": [],
         "source": experiment.source,
     }
+    if experiment.figure == "fractions":
+        section["plain"] = {"head": HEAD, "rows": fractions(experiment, results)}
     if experiment.figure == "timing":
         section["plain"] = _timing(experiment, results)
     elif experiment.figure != "armwise":

@@ -10,7 +10,8 @@ from evenhand.lab.store import Store
 # seconds a query and seconds a refresh of the policy, measured roughly; only for estimates
 PER_QUERY = {"iw-ksvfair": 1e-7, "no-mix": 1e-7, "no-iw": 1e-7, "iw-ksvfair-exact": 1.2e-7}
 PER_QUERY |= {"gap-e": 1.6e-7, "fair-cmab": 1e-8}
-LEARNS = {"iw-ksvfair", "no-mix", "no-iw", "iw-ksvfair-exact", "gap-e"}
+PER_QUERY |= {"even-hand": 3e-7}
+LEARNS = {"even-hand", "iw-ksvfair", "no-mix", "no-iw", "iw-ksvfair-exact", "gap-e"}
 CASCADE = {False: 5e-6, True: 5e-5}  # a query of the Facebook graph as listed, both ways
 
 

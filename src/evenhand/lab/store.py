@@ -29,6 +29,7 @@ SCHEMA: dict[str, Any] = {
     "largest_due": pl.Float64,
     "alignment": pl.Float64,
     "queries": pl.Int64,
+    "reward": pl.Float64,
     **{name: pl.List(pl.Int64) for name in LISTS},
     **{name: pl.List(pl.Float64) for name in FLOAT_LISTS},
     "seconds": pl.Float64,
@@ -109,7 +110,10 @@ class Store:
 
     def _packed(self, path: Path) -> pl.DataFrame | None:
         try:
-            return pl.read_parquet(path).select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
+            frame = pl.read_parquet(path)
+            if "reward" not in frame.columns:  # kept before mean rewards were recorded
+                frame = frame.with_columns(reward=pl.lit(None, pl.Float64))
+            return frame.select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
         except (pl.exceptions.PolarsError, OSError) as error:
             self._refuse(path, str(error).splitlines()[0])
             return None

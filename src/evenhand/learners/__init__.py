@@ -1,6 +1,7 @@
 """One file an algorithm; each asks for sets and is told rewards."""
 
 from evenhand.learners.etcg import ETCG
+from evenhand.learners.even_hand import EvenHand
 from evenhand.learners.fair_cmab import FairCMAB
 from evenhand.learners.gap_e import GapE
 from evenhand.learners.iw_ksvfair import IWKSVFair
@@ -8,4 +9,4 @@ from evenhand.learners.learner import Learner
 from evenhand.learners.muras import MURaS
 from evenhand.learners.urs import URS
 
-__all__ = ["ETCG", "URS", "FairCMAB", "GapE", "IWKSVFair", "Learner", "MURaS"]
+__all__ = ["ETCG", "URS", "EvenHand", "FairCMAB", "GapE", "IWKSVFair", "Learner", "MURaS"]
