@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import evenhand
 from evenhand.games import SetFunction, TruncatedGaussian
-from evenhand.learners import IWKSVFair
+from evenhand.learners import EvenHand
 
 CLIENTS, CHOSEN, QUERIES = 20, 4, 60_000
 WRONG = {2: 0.9, 7: 0.9, 11: 0.6, 15: 0.6, 18: 0.3}  # client: share of its labels that are wrong
@@ -58,7 +58,7 @@ def play() -> tuple[Clients, evenhand.Run]:
     game = SetFunction.per_set(accuracy, CLIENTS, noise=TruncatedGaussian(sd=0.05))
     merit = np.maximum(evenhand.kshapley(game, CHOSEN), 0)  # who does harm is due nothing
     target = evenhand.fair_policy(merit, CHOSEN)  # to judge by, the learner cannot see it
-    learner = IWKSVFair(m=CLIENTS, k=CHOSEN, horizon=QUERIES, gamma=0.8, seed=1)
+    learner = EvenHand(m=CLIENTS, k=CHOSEN, seed=1)
     return clients, evenhand.simulate(learner, game, QUERIES, target=target, seed=2)
 
 

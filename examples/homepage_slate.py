@@ -13,7 +13,7 @@ import numpy as np
 
 import evenhand
 from evenhand.games import SetFunction
-from evenhand.learners import IWKSVFair
+from evenhand.learners import EvenHand
 
 READERS = {"news": 0.35, "sport": 0.25, "science": 0.25, "poetry": 0.15}  # shares of visitors
 CREATORS = {"news": 15, "sport": 5, "science": 3, "poetry": 1}
@@ -47,7 +47,7 @@ def play() -> tuple[SetFunction, evenhand.Run]:
     """Let a learner fill the page for a while."""
     game = homepage(seed=1)
     target = evenhand.fair_policy(evenhand.kshapley(game, SLOTS), SLOTS)  # to judge by, not seen
-    learner = IWKSVFair(m=game.m, k=SLOTS, horizon=PAGES, gamma=0.8, seed=1)
+    learner = EvenHand(m=game.m, k=SLOTS, seed=1)
     return game, evenhand.simulate(learner, game, PAGES, target=target, seed=2)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import evenhand
 from evenhand.games import NoisyOr
-from evenhand.learners import IWKSVFair
+from evenhand.learners import EvenHand
 
 WORLD = NoisyOr(np.linspace(0.1, 0.9, 12))  # stands for the visitors; the learner never sees it
 QUERIES, OUT = 12_000, 3  # up to three batches are out at a time
@@ -35,7 +35,7 @@ def serve(folder: Path, die_at: int = 2 * QUERIES) -> evenhand.learners.Learner:
     if saved.exists():
         learner = evenhand.load(saved)
     else:
-        learner = IWKSVFair(m=12, k=3, horizon=10**6, gamma=0.8, growth=0.2, seed=1)
+        learner = EvenHand(m=12, k=3, seed=1)
     while True:
         receipts = sorted(folder.glob("*.json"))
         if learner.queries < QUERIES and len(receipts) < OUT:

@@ -12,7 +12,7 @@ import numpy as np
 
 import evenhand
 from evenhand.games import IndependentCascade
-from evenhand.learners import IWKSVFair
+from evenhand.learners import EvenHand
 from evenhand.merit import reverse_reachable
 
 SEEDS, QUERIES = 5, 300_000
@@ -26,7 +26,7 @@ def play() -> tuple[nx.Graph, evenhand.Run]:
     game = IndependentCascade(graph, p="chance")  # an edge goes both ways; arms are graph.nodes
     truth = reverse_reachable(game, SEEDS, n_sets=400_000, rng=np.random.default_rng(1))
     target = evenhand.fair_policy(truth.values, SEEDS)  # to judge by, the learner cannot see it
-    learner = IWKSVFair(m=game.m, k=SEEDS, horizon=QUERIES, gamma=1.5, seed=1)
+    learner = EvenHand(m=game.m, k=SEEDS, seed=1)
     return graph, evenhand.simulate(learner, game, QUERIES, target=target, seed=2)
 
 

@@ -15,7 +15,7 @@ import evenhand
 from evenhand import plot
 from evenhand.designs import ConditionalPoisson
 from evenhand.games import synthetic
-from evenhand.learners import ETCG, URS, IWKSVFair, Learner, MURaS
+from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, Learner, MURaS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -50,7 +50,7 @@ def three_rules() -> Figure:
     rules = {
         "most reward (ETCG)": ETCG(M, K, horizon, seed=1),
         "everyone the same (uniform)": URS(M, K, seed=1),
-        "by merit (Evenhand)": IWKSVFair(m=M, k=K, horizon=horizon, gamma=0.8, seed=1),
+        "by merit (EvenHand)": EvenHand(m=M, k=K, seed=1),
     }
     figure = Figure(figsize=(11, 3.7), layout="constrained")
     for axes, (label, learner) in zip(figure.subplots(1, 3), rules.items(), strict=True):
@@ -68,6 +68,7 @@ def regret() -> Figure:
         "URS (uniform)": lambda seed: URS(M, K, seed=seed),
         "MURaS": lambda seed: MURaS(M, K, horizon, lam=8.0, seed=seed),
         "IW-KSVFair": lambda seed: IWKSVFair(M, K, horizon, gamma=0.8, seed=seed),
+        "EvenHand": lambda seed: EvenHand(M, K, seed=seed),
     }
     runs: dict[str, list[evenhand.Run]] = {label: [] for label in learners}
     for seed in seeds:
@@ -83,7 +84,7 @@ def regret() -> Figure:
 def convergence() -> Figure:
     """Estimates of one run settling at what is due."""
     game, target = _game(1)
-    learner = IWKSVFair(m=M, k=K, horizon=300_000, gamma=0.8, seed=1)
+    learner = EvenHand(m=M, k=K, seed=1)
     run = evenhand.simulate(learner, game, 300_000, target=target, seed=2)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     plot.convergence(run, ax=figure.subplots())
