@@ -27,6 +27,7 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.alpha": 0.3,
     "legend.frameon": False,
     "svg.fonttype": "none",
@@ -140,8 +141,10 @@ def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
         places = np.arange(len(arms))
         if drawn is None:
             above.bar(places, merit[arms], color="#DDDDDD", label="merit", width=0.9)
+            below.set_xticks(places, [str(arm + 1) for arm in arms])
             drawn = places
-        style = {"marker": MARKERS[i], "color": COLOURS[i], "ls": "none", "ms": 5}
+        style = {"marker": MARKERS[i], "color": COLOURS[i], "ls": "none", "ms": 4}
+        places = places + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
         above.plot(places, selection[arms], label=line.label, **style)
         with np.errstate(divide="ignore"):
             ratio = merit[arms] / selection[arms]
@@ -157,7 +160,7 @@ def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
     below.axhline(1.0, color="black", lw=0.8)
     below.set_yscale("log")
     below.set_ylabel("merit share / selection share")
-    below.set_xlabel("arm, in decreasing merit (markers on the upper edge: never selected)")
+    below.set_xlabel("rank of the arm in merit (markers on the upper edge: never selected)")
     figure.suptitle(experiment.title)
     return figure
 
