@@ -1,14 +1,29 @@
-"""Maths as MathML, made when the site is built: no script runs and nothing is fetched to see it."""
+"""What is done when the site is built: maths becomes MathML, the benchmarks' figure comes along.
+
+No script runs and nothing is fetched to see a formula.
+"""
 
 import html
 import re
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+GROWTH = Path("benchmarks", "figures", "growth.svg")
 
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 BIG = re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])")  # MathML stretches brackets by itself
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the figure that the page of results, included in the page on speed, links to."""
+    root = Path(config.config_file_path).parent
+    files.append(File.generated(config, "figures/growth.svg", abs_src_path=str(root / GROWTH)))
+    return files
 
 
 def on_page_content(content: str, **_: Any) -> str:

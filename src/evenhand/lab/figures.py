@@ -138,13 +138,13 @@ def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
             continue
         merit, selection = np.sort(found[0], axis=1)[:, ::-1].mean(axis=0), _sorted_by_merit(*found)
         arms = _shown(len(merit))
-        places = np.arange(len(arms))
+        ranks = np.arange(len(arms))
+        places = ranks + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
         if drawn is None:
-            above.bar(places, merit[arms], color="#DDDDDD", label="merit", width=0.9)
-            below.set_xticks(places, [str(arm + 1) for arm in arms])
-            drawn = places
+            above.bar(ranks, merit[arms], color="#DDDDDD", label="merit", width=0.9)
+            below.set_xticks(ranks, [str(arm + 1) for arm in arms])
+            drawn = ranks
         style = {"marker": MARKERS[i], "color": COLOURS[i], "ls": "none", "ms": 4}
-        places = places + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
         above.plot(places, selection[arms], label=line.label, **style)
         with np.errstate(divide="ignore"):
             ratio = merit[arms] / selection[arms]
