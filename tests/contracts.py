@@ -29,7 +29,7 @@ GAMES = {
     ),
     "wide_noisy_or": lambda: games.WideNoisyOr(5, np.random.default_rng(1)),
     "coverage": lambda: games.random_coverage(5, np.random.default_rng(1)),
-    "random_additive": lambda: games.random_additive(5, 3, np.random.default_rng(1)),
+    "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
     "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
     "hard_v0": lambda: games.hard_pair(5, 3, 0.02)[0],
