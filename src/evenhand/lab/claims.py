@@ -141,13 +141,17 @@ def _ablation(experiment: Experiment, results: pl.DataFrame) -> list[Claim]:
         lines = _lines(experiment, results, i)
         if not {OURS, "MURaS"} <= lines.keys():
             continue
-        ratio = mean(lines["MURaS"].regret) / mean(lines[OURS].regret)
+        shared = np.intersect1d(lines["MURaS"].horizons, lines[OURS].horizons)
+        if not len(shared):
+            continue
+        by = {x: np.array([_at(lines[x].regret, lines[x], h) for h in shared]) for x in lines}
+        ratio = by["MURaS"] / by[OURS]
         text = "MURaS over IW-KSVFair by horizon: " + ", ".join(f"{r:.2f}" for r in ratio)
         paper = f"{panel.title}: IW-KSVFair has lower regret than MURaS at every horizon"
         claims.append(Claim(experiment.name, paper, text, bool(np.all(ratio > 1))))
         gaps[panel.title] = float(ratio[-1])
         for label in (OURS, "MURaS"):
-            ends.setdefault(label, {})[panel.title] = float(mean(lines[label].regret)[-1])
+            ends.setdefault(label, {})[panel.title] = float(by[label][-1])
             growth = lines[label].growth()
             if growth is not None:
                 text = f"slope {growth.value:.3f} +- {growth.stderr:.3f}"
