@@ -37,6 +37,7 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
     differences = _read_differences(folder)
     if differences is not None:
         sections.append(_differences(differences, folder))
+    sections.sort(key=lambda s: (not s["name"].startswith("fig"), s["name"]))
     page = Environment(autoescape=True).from_string(
         files("evenhand.lab").joinpath("templates", "report.html").read_text()
     )
