@@ -15,6 +15,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Folder = Annotated[Path, typer.Option("--results", help="Where results are kept.")]
+Existing = Annotated[
+    Path, typer.Argument(help="A directory of results.", exists=True, file_okay=False)
+]
 MaxHorizon = Annotated[float | None, typer.Option(help="Leave out larger horizons, e.g. 1e6.")]
 Replications = Annotated[int | None, typer.Option(help="At most so many replications.")]
 Workers = Annotated[int, typer.Option(help="Processes to run cells in.")]
@@ -85,7 +88,7 @@ def run(
 
 @app.command()
 def results(
-    folder: Annotated[Path, typer.Argument(help="A directory of results.")] = Path("results"),
+    folder: Existing = Path("results"),
     experiment: Annotated[str | None, typer.Option("--only", help="One experiment.")] = None,
     game: Annotated[str, typer.Option(help="Games whose description holds this.")] = "",
     learner: Annotated[str, typer.Option(help="Learners whose description holds this.")] = "",
@@ -116,7 +119,7 @@ def results(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A directory of results.")] = Path("results"),
+    folder: Existing = Path("results"),
 ) -> None:
     """Draw every figure and write the report, from the results alone."""
     from evenhand.lab.report import write_report

@@ -79,7 +79,7 @@ def test_the_budget_is_counted_and_never_exceeded(k, budget):
     game = games.SetFunction(value, m=10)
     found = merit.stratified(game, k, budget, np.random.default_rng(0))
     assert asked == found.queries <= budget
-    assert found.queries >= 0.7 * budget - 60  # whole listings leave some over
+    assert found.queries >= 0.9 * budget - 60
     asked = 0
     found = merit.monte_carlo(game, k, budget, np.random.default_rng(0))
     assert asked <= found.queries <= budget  # the empty set is counted but not asked

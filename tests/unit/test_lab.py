@@ -365,6 +365,10 @@ def test_the_command_line(tmp_path):
     assert "iw-ksvfair" in narrow
     assert "urs" not in narrow
     assert "fair" not in invoke("results", folder, "--game", "m=6").stdout
+    for command in ("results", "report"):
+        refused = invoke(command, tmp_path / "nowhere")
+        assert refused.exit_code == 2
+        assert "does not exist" in refused.output
     assert invoke("results", folder, "--csv", tmp_path / "out.csv").exit_code == 0
     assert len(pl.read_csv(tmp_path / "out.csv")) == 4
 

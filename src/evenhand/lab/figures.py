@@ -60,9 +60,7 @@ def _comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
         exponent = "" if growth is None else f" ({growth.value:.2f})"
         _line(logs, one, label + exponent, i)
     _axes(linear, "cumulative fairness regret")
-    _axes(logs, "cumulative fairness regret (log-log)")
-    logs.set_xscale("log")
-    logs.set_yscale("log")
+    _log_axes(logs, "cumulative fairness regret (log-log)")
     logs.legend(
         fontsize=7,
         title="exponent in brackets",
@@ -118,9 +116,7 @@ def _panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
                     middle = mean(one.uncapped)
                     label = f"{line.label}, uncapped target"
                     axes.plot(one.horizons, middle, color=COLOURS[i], lw=1, alpha=0.6, label=label)
-        _axes(axes, panel.title)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        _log_axes(axes, panel.title)
         axes.legend(fontsize=7)
     figure.suptitle(experiment.title)
     return figure
@@ -131,7 +127,6 @@ def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
     panel = experiment.panels[0]
     figure = Figure(figsize=(12, 8))
     above, below = figure.subplots(2, 1, sharex=True)
-    drawn: Any = None
     for i, line in enumerate(panel.lines):
         found = shares_at_end(results, experiment, panel, line)
         if found is None:
@@ -140,10 +135,9 @@ def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
         arms = _shown(len(merit))
         ranks = np.arange(len(arms))
         places = ranks + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
-        if drawn is None:
+        if not above.patches:
             above.bar(ranks, merit[arms], color="#DDDDDD", label="merit", width=0.9)
             below.set_xticks(ranks, [str(arm + 1) for arm in arms])
-            drawn = ranks
         style = {"marker": MARKERS[i], "color": COLOURS[i], "ls": "none", "ms": 4}
         above.plot(places, selection[arms], label=line.label, **style)
         with np.errstate(divide="ignore"):
@@ -192,9 +186,7 @@ def _lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
     m = int(first.game["m"])
     bound = [theory.lower_bound(m, first.k, h) for h in experiment.horizons]
     axes.plot(experiment.horizons, bound, color="black", lw=2, label="lower bound")
-    _axes(axes, "larger regret of the two instances")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    _log_axes(axes, "larger regret of the two instances")
     axes.legend(fontsize=8)
     figure.suptitle(experiment.title)
     return figure
@@ -251,6 +243,12 @@ def _axes(axes: Axes, title: str) -> None:
     axes.set_title(title)
     axes.set_xlabel("horizon T (queries)")
     axes.set_ylabel("regret")
+
+
+def _log_axes(axes: Axes, title: str) -> None:
+    _axes(axes, title)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
 
 
 def _power(horizon: int) -> str:

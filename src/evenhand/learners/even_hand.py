@@ -104,7 +104,10 @@ class EvenHand(Learner):
 
     @property
     def merit_stderr(self) -> Floats:
-        """Standard errors (m,) of the merits, what the model may be wrong by included."""
+        """Standard errors (m,) of the merits, what the model may be wrong by included.
+
+        An approximation, some 10 % too small where it was checked; :meth:`intervals` do not use it.
+        """
         return np.where(self._seen, np.sqrt(self._estimates.variance), np.nan)
 
     @property

@@ -19,9 +19,7 @@ from evenhand.typing import Floats, Ints, compiled
 
 TINY = 1e-12
 OWN = 20.0  # single rewards after which an arm's own variance counts more than the common one
-SPREAD = (
-    0.5  # by how much, relative to its worth, an arm's loss to saturation is unlike the model's
-)
+SPREAD = 0.5  # how unlike the model's an arm's loss to saturation is, relative to its worth
 ERROR = 0.05  # error of the model, relative to the mean merit, before anything was seen
 
 

@@ -112,16 +112,22 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
         spread = np.maximum(spread, 0.1 * spread.max() or 1.0)  # a few orders may miss what is rare
     # nothing of the pilot enters the values: they stay unbiased
     n_orders = _allocate(blocks, spread, budget - spent)
+    all_sets = np.array([comb(m, s) for s in range(1, k + 1)], dtype=object)  # may be huge
+    listings = np.minimum(n_orders * blocks // all_sets, budget).astype(np.int64)
+    listed = listings >= 2
+    left = budget - spent - int((listings * all_sets)[listed].sum())
+    if not listed.all():  # what whole listings leave over
+        n_orders[~listed] = _allocate(blocks[~listed], spread[~listed], left)
+    else:
+        listings += left // int(all_sets.sum())
     values, variance = np.zeros(m), np.zeros(m)
     for s in range(1, k + 1):
-        n, cut = int(n_orders[s - 1]), int(blocks[s - 1])
-        listings = n * cut // comb(m, s)
-        if listings >= 2:
-            mean, error = _by_listing(game, s, listings, s < k, rng)
-            spent += listings * comb(m, s)
+        if listed[s - 1]:
+            mean, error = _by_listing(game, s, int(listings[s - 1]), s < k, rng)
+            spent += int(listings[s - 1]) * comb(m, s)
         else:
-            mean, error = _by_orders(game, s, n, s < k, rng)
-            spent += n * cut
+            mean, error = _by_orders(game, s, int(n_orders[s - 1]), s < k, rng)
+            spent += int(n_orders[s - 1] * blocks[s - 1])
         values += mean / k
         variance += (error / k) ** 2
     return Estimate(values, np.sqrt(variance), spent)
