@@ -15,11 +15,11 @@ from scipy.special import logit
 
 from evenhand.designs.conditional_poisson import calibrate
 from evenhand.designs.head_tree import build_tree, draw_heads
-from evenhand.designs.uniform import draw_uniform
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
 from evenhand.typing import Floats, Ints, compiled
+from evenhand.words import as_state, mix_words
 
 
 @compiled
@@ -35,18 +35,18 @@ def fitted_round(
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
     policy = fill(clipped_means(totals, counts, 1e-4), k)
     nothing = np.full(m, np.nan)
-    (weights, marginals, _, coins), _, _ = calibrate(policy, weights, nothing, k, 1e-8)
+    law, _, _ = calibrate(policy, weights, nothing, k, 1e-8)
+    weights, marginals, _, free, always, coin_p, coin_q, log_normaliser = law
     q = (1.0 - eta) * marginals + eta * k / m
     if rng.random() < eta:
-        arms = draw_uniform(m, k, 1, rng)[0]
+        arms = rng.permutation(m)[:k]
     else:
         rows = np.empty((1, k), np.int64)
-        k_free = k - len(coins.always)
-        rows[0, k_free:] = coins.always
-        tree = build_tree(coins.p, coins.q)
-        draw_heads(tree, coins.p, coins.q, coins.free, rows, k_free, rng)
+        k_free = k - len(always)
+        rows[0, k_free:] = always
+        draw_heads(build_tree(coin_p, coin_q), coin_p, coin_q, free, rows, k_free, rng)
         arms = rows[0]
-    log_prob = -coins.log_normaliser
+    log_prob = -log_normaliser
     for i in range(k):
         log_prob += weights[arms[i]]
     return weights, q, arms, m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
@@ -62,13 +62,15 @@ def refit_every_round(
     weights = np.full(m, np.nan)
     regret = 0.0
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
+    state = as_state(mix_words(rng.random(4)))
     for _ in range(rounds):
         weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
         before = 0.0
         for r in range(k):
             miss = 1.0
             for i in range(r + 1):
-                miss *= 1.0 - mu[arms[i]] - truncated_gaussian(0.1, half, 0.1, rng)
+                drawn, state = truncated_gaussian(0.1, half, 0.1, state)
+                miss *= 1.0 - mu[arms[i]] - drawn
             totals[arms[r]] += q[arms[r]] * row * (1.0 - miss - before)
             counts[arms[r]] += 1
             before = 1.0 - miss

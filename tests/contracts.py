@@ -3,6 +3,7 @@
 import numpy as np
 
 from evenhand import designs, games, learners
+from evenhand.designs.conditional_poisson import MAX_LISTED
 from tests.host_cuda import host_cascade
 
 MARGINALS = np.array([0.9, 0.75, 0.5, 0.35, 0.3, 0.2])
@@ -36,16 +37,25 @@ GAMES = {
     "hard_v1": lambda: games.hard_pair(5, 3, 0.02)[1],
 }
 
+CERTAIN = [1.0, 0.8, 0.7, 0.5, 0.0, 0.0]
+CROWDED = [0.99, 0.98, 0.9, 0.8, 0.73, 0.6]  # draws of five arms are hardly ever distinct
+
+
+def unlisted(marginals):
+    """A conditional Poisson design that draws as if its sets were too many to list."""
+    design = designs.ConditionalPoisson.fit(marginals)
+    design._n_sets = MAX_LISTED + 1
+    return design
+
+
 DESIGNS = {
     "conditional_poisson": lambda: designs.ConditionalPoisson.fit(MARGINALS),
-    "conditional_poisson_certain": lambda: designs.ConditionalPoisson.fit(
-        [1.0, 0.8, 0.7, 0.5, 0.0, 0.0]
-    ),
-    "conditional_poisson_tree": lambda: designs.ConditionalPoisson.fit(
-        [0.99, 0.98, 0.9, 0.8, 0.73, 0.6]
-    ),
+    "conditional_poisson_certain": lambda: designs.ConditionalPoisson.fit(CERTAIN),
+    "conditional_poisson_table": lambda: unlisted(MARGINALS),
+    "conditional_poisson_table_certain": lambda: unlisted(CERTAIN),
+    "conditional_poisson_tree": lambda: unlisted(CROWDED),
     "enumerated": lambda: designs.EnumeratedMaxEntropy.fit(MARGINALS),
-    "enumerated_certain": lambda: designs.EnumeratedMaxEntropy.fit([1.0, 0.8, 0.7, 0.5, 0.0, 0.0]),
+    "enumerated_certain": lambda: designs.EnumeratedMaxEntropy.fit(CERTAIN),
     "uniform": lambda: designs.Uniform(6, 3),
     "mixture": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.3),
     "mixture_none": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 0.0),

@@ -1,24 +1,23 @@
-"""Draws from a fixed discrete law in constant time (Walker's alias method, as built by Vose)."""
+"""Draws from a fixed discrete law in constant time (Walker's alias method, as built by Vose).
 
-from typing import NamedTuple
+A table has 2^b cells, those beyond the law's entries empty. Cell i holds in its low b bits the
+entry that it passes draws on to, and above them the chance, times 2^(64-b), of entry i itself:
+one random word chooses the cell by its low bits and tosses the coin with the others.
+"""
 
 import numpy as np
 
-from evenhand.typing import Floats, Ints, compiled
-
-
-class Alias(NamedTuple):
-    """Cell i keeps a draw with chance ``keep[i]`` and else passes it to ``other[i]``."""
-
-    keep: Floats
-    other: Ints
+from evenhand.typing import Floats, Words, compiled
 
 
 @compiled
-def build_alias(weights: Floats) -> Alias:
+def build_alias(weights: Floats) -> Words:
     """Build the table of a law proportional to non-negative weights."""
-    n = len(weights)
-    keep, other = weights * (n / weights.sum()), np.arange(n)
+    n, bits = 1, 0
+    while n < len(weights):
+        n, bits = 2 * n, bits + 1
+    keep, table = np.zeros(n), np.arange(n).astype(np.uint64)
+    keep[: len(weights)] = weights * (n / weights.sum())
     small, large = np.empty(n, np.int64), np.empty(n, np.int64)
     n_small = n_large = 0
     for i in range(n):
@@ -28,23 +27,33 @@ def build_alias(weights: Floats) -> Alias:
         else:
             large[n_large] = i
             n_large += 1
-    while n_small > 0 and n_large > 0:
+    unit = 2.0 ** (64 - bits)
+    while n_small > 0 and n_large > 0:  # cells left over are full: theirs is their own entry
         n_small -= 1
         poor, rich = small[n_small], large[n_large - 1]
-        other[poor] = rich
+        chance = np.uint64(keep[poor] * unit)
+        table[poor] = (chance << np.uint64(bits)) | np.uint64(rich)
         keep[rich] -= 1.0 - keep[poor]
         if keep[rich] < 1.0:
             n_large -= 1
             small[n_small] = rich
             n_small += 1
-    for i in range(n_small):  # what rounding left over is full
-        keep[small[i]] = 1.0
-    return Alias(keep, other)
+    return table
 
 
 @compiled
-def draw_alias(table: Alias, rng: np.random.Generator) -> int:
-    """Draw one index, from one uniform number: its integer part the cell, its fraction the coin."""
-    x = rng.random() * len(table.keep)
-    i = int(x)
-    return i if x - i < table.keep[i] else table.other[i]
+def alias_bits(table: Words) -> np.uint64:
+    """How many low bits of a word choose a cell."""
+    bits = np.uint64(0)
+    while len(table) >> bits > 1:
+        bits += np.uint64(1)
+    return bits
+
+
+@compiled
+def draw_alias(table: Words, bits: np.uint64, word: np.uint64) -> np.uint64:
+    """Turn a random word into an entry of the law."""
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    cell = word & low
+    entry = table[cell]
+    return cell if (word >> bits) < (entry >> bits) else entry & low

@@ -98,7 +98,8 @@ class Batch:
     @property
     def queries(self) -> int:
         """Number of queries the batch asks for."""
-        return int(self.times.sum()) * self.sizes.shape[1]
+        rows = len(self.times) if self.learns else int(self.times.sum())
+        return rows * self.sizes.shape[1]
 
     def rows(self, index: ArrayLike) -> "Batch":
         """Return the receipt for some rows, given by their places in this batch.

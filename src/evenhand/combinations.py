@@ -1,7 +1,8 @@
 """All sets of one size: listed block by block, and means of products over them."""
 
 from collections.abc import Iterator
-from math import comb
+from functools import lru_cache
+from math import comb, lgamma, log
 
 import numpy as np
 
@@ -23,6 +24,20 @@ def combinations(m: int, size: int, block: int) -> Iterator[Ints]:
         _fill(current, m, rows)
         left -= len(rows)
         yield rows
+
+
+@lru_cache(maxsize=8)
+def all_sets(m: int, size: int) -> Ints:
+    """All ``size``-subsets of range(m), one row each, in lexicographic order."""
+    sets = next(combinations(m, size, block=comb(m, size)))
+    sets.flags.writeable = False
+    return sets
+
+
+def count_sets(m: int, size: int, most: int) -> int:
+    """Count the ``size``-subsets of range(m); most + 1 where there are more, however many."""
+    logarithm = lgamma(m + 1) - lgamma(size + 1) - lgamma(m - size + 1)
+    return min(comb(m, size), most + 1) if logarithm < log(most) + 1.0 else most + 1
 
 
 @compiled

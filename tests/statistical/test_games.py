@@ -8,6 +8,7 @@ from evenhand.games import Bernoulli, IndependentCascade, NoisyOr, TruncatedGaus
 from evenhand.games.cascade import pull_one_by_one
 from evenhand.games.lanes import pull_in_lanes
 from evenhand.games.noise import _draws, half_mass
+from evenhand.words import start_words
 from tests import reference
 from tests.stat_checks import check_frequencies, check_mean
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.statistical
 
 def noise(width, sd, n):
     widths = np.full(n, width)
-    return _draws(widths, half_mass(widths, sd), sd, np.random.default_rng(1))
+    return _draws(widths, half_mass(widths, sd), sd, start_words(np.random.default_rng(1)))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_bernoulli_rewards_have_the_mean():
 
 
 def in_lanes(arcs, orders, sizes, rng):
-    return pull_in_lanes(arcs, orders, sizes, 100, rng)
+    return pull_in_lanes(arcs, orders, sizes, 100, start_words(rng))
 
 
 both_kernels = pytest.mark.parametrize("pull", [pull_one_by_one, in_lanes])

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from evenhand.alias import build_alias
 from evenhand.designs import (
     ConditionalPoisson,
     DependentRounding,
@@ -248,15 +247,17 @@ def test_dependent_rounding_is_negatively_correlated():
     assert np.all(joint[off] <= np.outer(marginals, marginals)[off] + 6 * 0.5 / np.sqrt(len(rows)))
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1, 2, 3, 4], [0, 1, 0, 5], [1e-300, 1, 1e300]])
-def test_alias_table_holds_the_law(weights):
-    weights = np.array(weights, float)
-    table = build_alias(weights)
-    law = np.zeros(len(weights))
-    for i, (keep, other) in enumerate(zip(table.keep, table.other, strict=True)):
-        law[i] += keep / len(weights)
-        law[other] += (1 - keep) / len(weights)
-    np.testing.assert_allclose(law, weights / weights.sum(), atol=1e-15)
+def test_how_a_conditional_poisson_design_draws():
+    """Few sets and many draws: a table of the sets; else one of the arms, or a tree of them."""
+    design, rng = ConditionalPoisson.fit([0.9, 0.8, 0.7, 0.6]), np.random.default_rng(0)
+    design.sample(3, rng)  # of four sets
+    assert "_listing" not in vars(design)
+    design.sample(4, rng)
+    assert "_listing" in vars(design)
+    assert ConditionalPoisson.fit(np.full(20, 0.5)).listed is None
+    sets, chances = ConditionalPoisson.fit([1.0, 0.5, 0.25, 0.25]).listed
+    assert sets.tolist() == [[0, 1], [0, 2], [0, 3]]
+    np.testing.assert_allclose(chances, [0.5, 0.25, 0.25], atol=1e-9)
 
 
 def test_tally_of_many_draws_is_a_few_rows():

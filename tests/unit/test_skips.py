@@ -1,31 +1,7 @@
 import numpy as np
 import pytest
 
-from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, skip_table, uniform
-
-# the first words of the authors' generator started at 1, 2, 3, 4
-XOSHIRO = [
-    41943041,
-    58720359,
-    3588806011781223,
-    3591011842654386,
-    9228616714210784205,
-    9973669472204895162,
-    14011001112246962877,
-    12406186145184390807,
-    15849039046786891736,
-    10450023813501588000,
-]
-
-
-def test_words_are_those_of_xoshiro256():
-    state = tuple(np.uint64(i) for i in (1, 2, 3, 4))
-    words = []
-    for _ in XOSHIRO:
-        word, state = draw_word(state)
-        state = tuple(np.uint64(part) for part in state)  # plain integers would become signed
-        words.append(int(word))
-    assert words == XOSHIRO
+from evenhand.games.skips import LONGEST, draw_skip, skip_table
 
 
 @pytest.mark.parametrize("p", [1e-9, 1e-4, 0.01, 0.1, 0.5, 0.99, 1 - 1e-9, 1.0])
@@ -54,18 +30,3 @@ def test_certain_success_never_skips():
     words = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64)
     words[:2] = 0, 2**64 - 1
     assert {draw_skip(table, word) for word in words} == {0}
-
-
-def test_uniform_numbers_lie_below_one():
-    assert uniform(np.uint64(0)) == 0.0
-    assert uniform(np.uint64(2**64 - 1)) == 1.0 - 2.0**-53
-
-
-def test_states_follow_the_seed():
-    first, second, third = (np.empty(4, np.uint64) for _ in range(3))
-    rng = np.random.default_rng(1)
-    seed_words(first, rng)
-    seed_words(second, rng)
-    seed_words(third, np.random.default_rng(1))
-    assert first.tolist() == third.tolist()
-    assert len({*first.tolist(), *second.tolist()}) == 8

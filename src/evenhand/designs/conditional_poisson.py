@@ -2,23 +2,26 @@
 
 import math
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.alias import Alias, build_alias, draw_alias
+from evenhand.alias import alias_bits, build_alias, draw_alias
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
-from evenhand.designs.design import Design, shuffle
+from evenhand.combinations import all_sets, count_sets
+from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Words, compiled
+from evenhand.words import as_state, draw_word, shuffle_words, start_words
 
 ComplexFloats = NDArray[np.complex128]
 MAX_STEPS = 500
 NEAR = 0.01  # how well log-odds are centred, in standard deviations: P(N = k) is then large
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
 MAX_PAIR_MATRIX = 5000
+MAX_LISTED = 2**16
 
 
 class ConditionalPoisson(Design):
@@ -40,7 +43,8 @@ class ConditionalPoisson(Design):
     -----
     Fitting, marginals and memory are O(M) whatever K. A draw takes K draws from a table,
     repeated until they are distinct, where that happens often enough, and else splits the K
-    heads down a tree of arms; either way the law is exact.
+    heads down a tree of arms. More draws than there are sets, where these are few, come from a
+    table of all of them. The law is exact in all three ways.
 
     References
     ----------
@@ -61,9 +65,9 @@ class ConditionalPoisson(Design):
         self._follow(describe(log_weights, k), k)
 
     def _follow(self, law: "Law", k: int) -> None:
-        self.m, self.k = len(law.log_weights), k
-        self.log_weights, self.marginals, self._log_odds, coins = law
-        self._free, self._always, self._p, self._q, self._log_normaliser = coins
+        self.log_weights, self.marginals, self._log_odds = law[:3]
+        self._free, self._always, self._p, self._q, self._log_normaliser = law[3:]
+        self.m, self.k = len(self.log_weights), k
         self._k_free = k - len(self._always)
 
     @classmethod
@@ -200,28 +204,45 @@ class ConditionalPoisson(Design):
         """Make the design that gave this state."""
         return cls(state["log_weights"], k)
 
+    @property
+    def listed(self) -> tuple[Ints, Floats] | None:
+        """All sets that can be drawn, with their probabilities, up to 65536 of them."""
+        if self._n_sets > MAX_LISTED:
+            return None
+        chosen = self._free[all_sets(len(self._free), self._k_free)]
+        certain = np.broadcast_to(self._always, (len(chosen), len(self._always)))
+        sets = np.concatenate([certain, chosen], axis=1)
+        return sets, np.exp(self._log_prob(sets))
+
+    @cached_property
+    def _n_sets(self) -> int:
+        return count_sets(len(self._free), self._k_free, MAX_LISTED)
+
+    @cached_property
+    def _listing(self) -> tuple[Words, NDArray[np.uint32]]:
+        """A table of all sets, and the sets, kept small for the cache's sake."""
+        listed = self.listed
+        assert listed is not None
+        sets, probabilities = listed
+        return build_alias(probabilities), sets.astype(np.uint32)
+
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
+        if self._n_sets <= min(n, MAX_LISTED):  # so that listing them pays
+            return draw_listed(*self._listing, n, start_words(rng))
         rows = np.empty((n, self.k), np.int64)
         rows[:, self._k_free :] = self._always
         sampler = self._sampler
-        if isinstance(sampler, Alias):
-            _draw_distinct(sampler, self._free, rows, self._k_free, rng)
+        if isinstance(sampler, np.ndarray):
+            _draw_distinct(sampler, self._free, rows, self._k_free, start_words(rng))
         else:
             draw_heads(sampler, self._p, self._q, self._free, rows, self._k_free, rng)
         return rows
 
     @cached_property
-    def _sampler(self) -> Alias | HeadTree:
+    def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        k, theta = self._k_free, self.log_weights[self._free]
-        if k == 0:
-            return build_alias(self._p)
-        top = theta.max()
-        odds = np.exp(theta - top)
-        log_accepted = math.lgamma(k + 1) + self._log_normaliser - k * (top + np.log(odds.sum()))
-        if log_accepted >= math.log(MIN_ACCEPTANCE):
-            return build_alias(odds)
-        return build_tree(self._p, self._q)
+        table = build_table(self.log_weights[self._free], self._k_free, self._log_normaliser)
+        return table if len(table) else build_tree(self._p, self._q)
 
 
 def check_same_arms(marginals: ArrayLike, m: int) -> None:
@@ -230,23 +251,10 @@ def check_same_arms(marginals: ArrayLike, m: int) -> None:
         raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
 
 
-class Coins(NamedTuple):
-    """Arms with a choice, arms always in, the free coins, and log Z of their weights."""
-
-    free: Ints
-    always: Ints
-    p: Floats
-    q: Floats
-    log_normaliser: float
-
-
-class Law(NamedTuple):
-    """Log weights, the marginals they give and their log-odds, and the coins behind them."""
-
-    log_weights: Floats
-    marginals: Floats
-    log_odds: Floats  # nan for arms without a choice
-    coins: Coins
+# log weights, the marginals they give and their log-odds (nan for arms without a choice); arms with
+# a choice, arms always in, the free coins p and 1 - p, and log Z of their weights. No named tuple:
+# handing one out of compiled code costs as much as a small fit.
+Law = tuple[Floats, Floats, Floats, Ints, Ints, Floats, Floats, float]
 
 
 @compiled
@@ -281,7 +289,7 @@ def _law(
     centred[free], marginals[free], log_odds[free], marginals[always] = theta, given, logits, 1.0
     # chance of k heads over that of none; in logs, where q itself may be 0
     log_tails = (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
-    return Law(centred, marginals, log_odds, Coins(free, always, p, q, log_heads + log_tails))
+    return centred, marginals, log_odds, free, always, p, q, log_heads + log_tails
 
 
 @compiled
@@ -369,19 +377,32 @@ def sum_weights(log_weights: Floats, rows: Ints) -> Floats:
 
 
 @compiled
-def _draw_distinct(table: Alias, arms: Ints, rows: Ints, k: int, rng: np.random.Generator) -> None:
+def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
+    """Build the table of the odds; empty where k draws from it would rarely be distinct."""
+    if k == 0:
+        return np.zeros(1, np.uint64)
+    top = theta.max()
+    odds = np.exp(theta - top)
+    log_accepted = math.lgamma(k + 1) + log_normaliser - k * (top + np.log(odds.sum()))
+    if log_accepted < math.log(MIN_ACCEPTANCE):
+        return np.empty(0, np.uint64)
+    return build_alias(odds)
+
+
+@compiled
+def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, words: Words) -> None:
     """Fill k places a row with independent draws, all drawn again until they are distinct.
 
     Given that they are distinct, the chance of a set is proportional to the product of its
     members' odds, and every order is equally likely: the design itself.
     """
-    n = len(rows)
-    seen = np.full(len(table.keep), -1, np.int64)
-    trial = 0
-    for i in range(n):
+    state, bits = as_state(words), alias_bits(table)
+    seen, trial = np.full(len(arms), -1, np.int64), 0
+    for i in range(len(rows)):
         r = 0
         while r < k:
-            drawn = draw_alias(table, rng)
+            word, state = draw_word(state)
+            drawn = draw_alias(table, bits, word)
             if seen[drawn] == trial:
                 r = 0
                 trial += 1
@@ -391,4 +412,4 @@ def _draw_distinct(table: Alias, arms: Ints, rows: Ints, k: int, rng: np.random.
             r += 1
         trial += 1
         if k < rows.shape[1]:  # arms that are always in stand behind
-            shuffle(rows[i], rng)
+            state = shuffle_words(rows[i], state)

@@ -1,13 +1,16 @@
 """What every design offers: a law over K-sets of arms."""
 
 from abc import ABC, abstractmethod
-from math import comb
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from evenhand.alias import alias_bits, draw_alias
 from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.combinations import count_sets
+from evenhand.typing import Floats, Ints, Words, compiled
+from evenhand.words import as_state, draw_word, shuffle_words
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
 
@@ -75,7 +78,7 @@ class Design(ABC):
             drawn = self._sample(min(BLOCK, n - start), rng)
             sets = np.concatenate([sets, np.sort(drawn, axis=1)])
             times = np.concatenate([times, np.ones(len(drawn), np.int64)])
-            if comb(self.m, self.k) < n:
+            if count_sets(self.m, self.k, n) < n:
                 sets, times = merge(sets, times)
         return sets, times
 
@@ -100,3 +103,16 @@ def shuffle(row: Ints, rng: np.random.Generator) -> None:
     for r in range(len(row) - 1):
         j = rng.integers(r, len(row))
         row[r], row[j] = row[j], row[r]
+
+
+@compiled
+def draw_listed(table: Words, sets: NDArray[np.integer[Any]], n: int, words: Words) -> Ints:
+    """Draw n of the listed sets by the alias table of their law, each in random order."""
+    rows, state, bits = np.empty((n, sets.shape[1]), np.int64), as_state(words), alias_bits(table)
+    for i in range(n):
+        word, state = draw_word(state)
+        drawn = draw_alias(table, bits, word)
+        for r in range(sets.shape[1]):
+            rows[i, r] = sets[drawn, r]
+        state = shuffle_words(rows[i], state)
+    return rows

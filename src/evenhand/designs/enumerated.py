@@ -1,6 +1,6 @@
 """The maximum-entropy design by listing all K-sets: the paper's exact implementation."""
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import comb
 from typing import Any, Self
 
@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
+from evenhand.alias import build_alias
 from evenhand.checks import check_marginals, check_positive
-from evenhand.combinations import combinations
+from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.conditional_poisson import (
     check_same_arms,
     split_certain,
     sum_weights,
 )
-from evenhand.designs.design import Design, shuffle
+from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.poisson_binomial import centre
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Words, compiled
+from evenhand.words import start_words
 
 MAX_SETS = 10**7
 
@@ -92,7 +94,7 @@ class EnumeratedMaxEntropy(Design):
         check_positive("tol", tol)
         theta, wanted, k_free = split_certain(target, k)
         free = np.isfinite(theta)
-        if comb(int(free.sum()), k_free) > MAX_SETS:
+        if count_sets(int(free.sum()), k_free, MAX_SETS) > MAX_SETS:
             raise ValueError(
                 f"listing all sets needs at most {MAX_SETS:g} of them, got "
                 f"{comb(int(free.sum()), k_free):.3g}; use ConditionalPoisson"
@@ -113,7 +115,7 @@ class EnumeratedMaxEntropy(Design):
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return _draw_listed(self._cumulated, self.sets, n, rng)
+        return draw_listed(self._table, self.sets, n, start_words(rng))
 
     @property
     def listed(self) -> tuple[Ints, Floats]:
@@ -133,16 +135,8 @@ class EnumeratedMaxEntropy(Design):
         return design
 
     @cached_property
-    def _cumulated(self) -> Floats:
-        return np.cumsum(self.probabilities)
-
-
-@lru_cache(maxsize=8)
-def all_sets(m: int, k: int) -> Ints:
-    """All k-subsets of range(m), one row each."""
-    sets = next(combinations(m, k, block=comb(m, k)))
-    sets.flags.writeable = False
-    return sets
+    def _table(self) -> Words:
+        return build_alias(self.probabilities)
 
 
 def _bfgs(
@@ -196,13 +190,3 @@ def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
         z += run
         i += m - last
     return np.log(z) - k * shift, probabilities / z, marginals / z
-
-
-@compiled
-def _draw_listed(cumulated: Floats, sets: Ints, n: int, rng: np.random.Generator) -> Ints:
-    rows = np.empty((n, sets.shape[1]), np.int64)
-    for i in range(n):
-        level = rng.random() * cumulated[-1]
-        rows[i] = sets[np.searchsorted(cumulated, level, side="right")]
-        shuffle(rows[i], rng)
-    return rows

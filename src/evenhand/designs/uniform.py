@@ -1,14 +1,13 @@
 """Every K-set equally likely."""
 
-from math import comb
-
 import numpy as np
 from scipy.special import gammaln
 
 from evenhand.checks import check_budget
+from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.design import Design
-from evenhand.designs.enumerated import all_sets
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Words, compiled
+from evenhand.words import as_state, draw_word, start_words, uniform
 
 MAX_LISTED = 10**6  # up to so many sets a tally is one multinomial draw
 
@@ -27,7 +26,7 @@ class Uniform(Design):
         self.marginals = np.full(self.m, self.k / self.m)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return draw_uniform(self.m, self.k, n, rng)
+        return draw_uniform(self.m, self.k, n, start_words(rng))
 
     def _log_prob(self, rows: Ints) -> Floats:
         m, k = self.m, self.k
@@ -36,20 +35,21 @@ class Uniform(Design):
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
         """All sets with their equal probabilities, up to a million of them."""
-        n_sets = comb(self.m, self.k)
+        n_sets = count_sets(self.m, self.k, MAX_LISTED)
         if n_sets > MAX_LISTED:
             return None
         return all_sets(self.m, self.k), np.full(n_sets, 1.0 / n_sets)
 
 
 @compiled
-def draw_uniform(m: int, k: int, n: int, rng: np.random.Generator) -> Ints:
+def draw_uniform(m: int, k: int, n: int, words: Words) -> Ints:
     """Draw n ordered k-subsets of range(m): the first k steps of a shuffle, undone after each."""
-    rows = np.empty((n, k), np.int64)
+    rows, state = np.empty((n, k), np.int64), as_state(words)
     arms, swaps = np.arange(m), np.empty(k, np.int64)
     for i in range(n):
         for r in range(k):
-            swaps[r] = rng.integers(r, m)
+            word, state = draw_word(state)
+            swaps[r] = r + int(uniform(word) * (m - r))
             arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
             rows[i, r] = arms[r]
         for r in range(k - 1, -1, -1):  # so that a row's numbers alone decide it

@@ -8,8 +8,9 @@ import numpy as np
 from evenhand.checks import check_orders, check_rng, check_sets
 from evenhand.games.graphs import Arcs, read_graph
 from evenhand.games.lanes import lanes_for, pull_in_lanes
-from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, uniform
+from evenhand.games.skips import LONGEST, draw_skip
 from evenhand.typing import Bools, Floats, Ints, Words, compiled
+from evenhand.words import as_state, draw_word, start_words, uniform
 
 MAX_UNCERTAIN = 20  # edges with 0 < p < 1 for which all live-edge graphs are listed
 
@@ -51,15 +52,15 @@ class IndependentCascade:
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Rewards (n, s) of the prefixes asked, a fresh cascade each."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        lanes = lanes_for(self.m, sizes.size)
+        lanes, coins = lanes_for(self.m, sizes.size), start_words(check_rng(rng))
         if lanes:
-            return pull_in_lanes(self.arcs, orders, sizes, lanes, check_rng(rng))
-        return pull_one_by_one(self.arcs, orders, sizes, check_rng(rng))
+            return pull_in_lanes(self.arcs, orders, sizes, lanes, coins)
+        return pull_one_by_one(self.arcs, orders, sizes, coins)
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Rewards (n, s) of the prefixes asked, all of a row in one live-edge graph."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        return _pull_coupled(self.arcs, orders, sizes, check_rng(rng))
+        return _pull_coupled(self.arcs, orders, sizes, start_words(check_rng(rng)))
 
     def value(self, sets: Bools) -> Floats:
         """Exact mean spread, by listing all live-edge graphs of at most 20 uncertain edges."""
@@ -75,13 +76,12 @@ class IndependentCascade:
 
 
 @compiled
-def pull_one_by_one(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+def pull_one_by_one(arcs: Arcs, orders: Ints, sizes: Ints, coins: Words) -> Floats:
     """Rewards (n, s) of the prefixes asked, one cascade after the other."""
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.empty((n, s))
-    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
-    seed_words(coins, rng)
+    seen, queue = np.full(m, -1, np.int64), np.empty(m + 1, np.int64)
     for i in range(n):
         for j in range(s):
             active = 0
@@ -92,12 +92,11 @@ def pull_one_by_one(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Genera
 
 
 @compiled
-def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, coins: Words) -> Floats:
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.zeros((n, s))
-    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
-    seed_words(coins, rng)
+    seen, queue = np.full(m, -1, np.int64), np.empty(m + 1, np.int64)
     for i in range(n):
         active, longest = 0, 0
         for size in sizes[i]:
@@ -125,7 +124,7 @@ def spread(
         return active
     seen[seed], queue[active] = mark, seed
     head, active = active, active + 1
-    state = (coins[0], coins[1], coins[2], coins[3])
+    state = as_state(coins)
     place = 0  # among the arcs of queue[head] and of the nodes after it
     while True:
         word, state = draw_word(state)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.games.graphs import Arcs
-from evenhand.games.skips import LONGEST, draw_skip, draw_word, seed_words, uniform
+from evenhand.games.skips import LONGEST, draw_skip
 from evenhand.typing import Floats, Ints, Words, compiled
+from evenhand.words import as_state, draw_word, uniform
 
 MAX_LANES = 1024
 MIN_LANES = 128  # with fewer a cascade alone is as fast
@@ -36,9 +37,7 @@ def lanes_for(m: int, n_queries: int) -> int:
 
 
 @compiled
-def pull_in_lanes(
-    arcs: Arcs, orders: Ints, sizes: Ints, n_lanes: int, rng: np.random.Generator
-) -> Floats:
+def pull_in_lanes(arcs: Arcs, orders: Ints, sizes: Ints, n_lanes: int, coins: Words) -> Floats:
     """Rewards (n, s) of the prefixes asked, a fresh cascade each, some lanes at a time."""
     n, s = sizes.shape
     m = len(arcs.starts) - 1
@@ -49,8 +48,6 @@ def pull_in_lanes(
         np.empty(m, np.int64),
     )
     rewards, total = np.empty(n * s), np.empty(n_lanes, np.int64)
-    coins = np.empty(4, np.uint64)
-    seed_words(coins, rng)
     for first in range(0, n * s, n_lanes):
         last = min(first + n_lanes, n * s)
         lanes.active[:], lanes.counts[:], lanes.done[:] = 0, 0, 0
@@ -97,7 +94,7 @@ def spread_in_lanes(arcs: Arcs, lanes: Lanes, coins: Words) -> None:
 @compiled
 def _toss(arcs: Arcs, lanes: Lanes, v: int, coins: Words) -> tuple[int, int]:
     """Toss the coins of a node's new lanes; returns the lowest and highest node that gained any."""
-    state = (coins[0], coins[1], coins[2], coins[3])
+    state = as_state(coins)
     mine = lanes.members[v, lanes.done[v] : lanes.counts[v]]
     c, row_end = np.uint64(len(mine)), arcs.starts[v + 1]
     lanes.done[v] = lanes.counts[v]

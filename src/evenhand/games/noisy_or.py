@@ -14,7 +14,8 @@ from evenhand.checks import (
 )
 from evenhand.combinations import mean_products
 from evenhand.games.noise import half_mass, truncated_gaussian
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand.typing import Bools, Floats, Ints, Words, compiled
+from evenhand.words import as_state, start_words
 
 
 class NoisyOr:
@@ -58,7 +59,7 @@ class NoisyOr:
         """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
         orders, sizes = check_orders(orders, sizes, self.m)
         noise = self._cut, self._half, self.sd
-        return _pull(self._miss, noise, orders, sizes, check_rng(rng))
+        return _pull(self._miss, noise, orders, sizes, start_words(check_rng(rng)))
 
     def kshapley(self, k: int) -> Floats:
         r"""K-Shapley values in closed form, in O(M K log M).
@@ -102,17 +103,18 @@ def _pull(
     noise: tuple[Floats, Floats, float],
     orders: Ints,
     sizes: Ints,
-    rng: np.random.Generator,
+    words: Words,
 ) -> Floats:
     n, s = sizes.shape
     cut, half, sd = noise
-    rewards = np.empty((n, s))
+    rewards, state = np.empty((n, s)), as_state(words)
     for i in range(n):
         for j in range(s):
             product = 1.0
             for r in range(sizes[i, j]):
                 arm = orders[i, r]
-                product *= miss[arm] - truncated_gaussian(cut[arm], half[arm], sd, rng)
+                drawn, state = truncated_gaussian(cut[arm], half[arm], sd, state)
+                product *= miss[arm] - drawn
             rewards[i, j] = 1.0 - product
     return rewards
 

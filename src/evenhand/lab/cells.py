@@ -14,8 +14,18 @@ from evenhand.policy import fair_policy
 from evenhand.simulation import simulate
 from evenhand.streams import stream
 
-# by the kind of game: raised when the same seed would give other numbers, rounding aside
-STREAMS_VERSION = {"facebook": 2, "facebook-stand-in": 2}
+# raised when the same seed would give other numbers, rounding aside: 1 plus, by the kind of game
+# and by that of the learner, how often that was so
+GAME_STREAMS = {"facebook": 1, "facebook-stand-in": 1, "synthetic": 1}
+LEARNER_STREAMS = {
+    "iw-ksvfair": 1,
+    "iw-ksvfair-exact": 1,
+    "no-mix": 1,
+    "no-iw": 1,
+    "muras": 1,
+    "urs": 1,
+    "even-hand": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,9 @@ class Cell:
             "horizon": self.horizon,
             "replication": self.replication,
             "seed": self.seed,
-            "streams": STREAMS_VERSION.get(self.game["kind"], 1),
+            "streams": 1
+            + GAME_STREAMS.get(self.game["kind"], 0)
+            + LEARNER_STREAMS.get(self.learner["kind"], 0),
         }
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 

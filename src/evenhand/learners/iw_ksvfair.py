@@ -94,6 +94,7 @@ class IWKSVFair(Learner):
         self._totals, self._counts = np.zeros(self.m), np.zeros(self.m, np.int64)
         self._rounds = 0  # of all policies made so far
         self._pending = Pending()
+        self._prefixes = np.arange(1, self.k + 1)
         self._log_sets = float(
             gammaln(self.m + 1) - gammaln(self.k + 1) - gammaln(self.m - self.k + 1)
         )
@@ -148,15 +149,11 @@ class IWKSVFair(Learner):
         self._rounds += serve
 
     def _weigh(self, mixture: Mixture[MaxEntropy], orders: Ints) -> Floats:
-        """Importance weights (n, k) of drawn rows (Alg. 1, line 15).
-
-        C(M-1, K-1) = C(M, K) K / M, and C(M, K) P_mix(S) = (1 - eta) C(M, K) P(S) + eta.
-        """
+        """Importance weights (n, k) of drawn rows (Alg. 1, line 15)."""
         if self.weights == "none":
             return np.ones(orders.shape)
-        relative = np.exp(mixture.design.log_prob(orders) + self._log_sets)
-        row = self.m / self.k / ((1.0 - self.eta) * relative + self.eta)
-        return weigh(mixture.marginals, orders, row)
+        log_prob = mixture.design._log_prob(orders)  # unchecked: rows of its own
+        return weigh(mixture.marginals, orders, log_prob + self._log_sets, self.eta)
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop
@@ -170,7 +167,7 @@ class IWKSVFair(Learner):
         rows = self._pending.take(min(max(1, min(limit, MAX_BATCH) // self.k), self._pending.left))
         orders = rows["orders"]
         sizes = np.empty(orders.shape, np.int64)
-        sizes[:] = np.arange(1, self.k + 1)
+        sizes[:] = self._prefixes
         exposure = Marginals(self._mixture.marginals)
         return Draft(orders, sizes, exposure, {"weights": rows["weights"]})
 
@@ -240,13 +237,17 @@ def clipped_means(totals: Floats, counts: Ints, floor: float) -> Floats:
 
 
 @compiled
-def weigh(marginals: Floats, orders: Ints, row: Floats) -> Floats:
-    """Each arm's marginal times its row's factor (n, k)."""
+def weigh(marginals: Floats, orders: Ints, log_relative: Floats, eta: float) -> Floats:
+    """Weights (n, k) of the members of sets, given log C(M, K) P(S).
+
+    C(M-1, K-1) = C(M, K) K / M, and C(M, K) P_mix(S) = (1 - eta) C(M, K) P(S) + eta.
+    """
     n, k = orders.shape
     weights = np.empty((n, k))
     for i in range(n):
+        row = len(marginals) / k / ((1.0 - eta) * np.exp(log_relative[i]) + eta)
         for r in range(k):
-            weights[i, r] = marginals[orders[i, r]] * row[i]
+            weights[i, r] = marginals[orders[i, r]] * row
     return weights
 
 

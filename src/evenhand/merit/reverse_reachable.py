@@ -6,9 +6,9 @@ from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.cascade import IndependentCascade, spread
 from evenhand.games.cascade_cuda import CudaCascade
 from evenhand.games.graphs import Arcs
-from evenhand.games.skips import seed_words
 from evenhand.merit.estimate import Estimate
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats, Words, compiled
+from evenhand.words import start_words
 
 
 def reverse_reachable(
@@ -63,7 +63,7 @@ def reverse_reachable(
     if isinstance(cascade, CudaCascade):
         mean, stderr = cascade.reverse_rounds(shares, n_rounds, rng)
     else:
-        mean, stderr = _rounds(cascade.reversed_arcs, shares, n_rounds, rng)
+        mean, stderr = _rounds(cascade.reversed_arcs, shares, n_rounds, start_words(rng))
     return Estimate(mean, stderr, n_rounds * m)
 
 
@@ -81,13 +81,10 @@ def _shares(m: int, k: int) -> Floats:
 
 
 @compiled
-def _rounds(
-    arcs: Arcs, shares: Floats, n_rounds: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _rounds(arcs: Arcs, shares: Floats, n_rounds: int, coins: Words) -> tuple[Floats, Floats]:
     """Mean and standard error over rounds in which every node is the root once."""
     m = len(shares) - 1
-    seen, queue, coins = np.full(m, -1, np.int64), np.empty(m + 1, np.int64), np.empty(4, np.uint64)
-    seed_words(coins, rng)
+    seen, queue = np.full(m, -1, np.int64), np.empty(m + 1, np.int64)
     mean, squares, sample = np.zeros(m), np.zeros(m), np.empty(m)
     for i in range(n_rounds):
         sample[:] = 0.0
