@@ -19,7 +19,6 @@ from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
 from evenhand.typing import Floats, Ints, compiled
-from evenhand.words import as_state, mix_words
 
 
 @compiled
@@ -62,15 +61,13 @@ def refit_every_round(
     weights = np.full(m, np.nan)
     regret = 0.0
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
-    state = as_state(mix_words(rng.random(4)))
     for _ in range(rounds):
         weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
         before = 0.0
         for r in range(k):
             miss = 1.0
             for i in range(r + 1):
-                drawn, state = truncated_gaussian(0.1, half, 0.1, state)
-                miss *= 1.0 - mu[arms[i]] - drawn
+                miss *= 1.0 - mu[arms[i]] - truncated_gaussian(0.1, half, 0.1, rng.random())
             totals[arms[r]] += q[arms[r]] * row * (1.0 - miss - before)
             counts[arms[r]] += 1
             before = 1.0 - miss

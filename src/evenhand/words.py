@@ -1,8 +1,10 @@
 """Random words inside compiled loops.
 
-They come from xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021), started from numpy's generator
-and compiled into the loop that uses them: a call to numpy's costs as much as the loop, and handing
-it to a compiled function more than a short loop does.
+A call to numpy's generator costs as much as the loop that needs the number, and handing the
+generator to compiled code more than a short loop does. So loops start generators of their own from
+its numbers. Cascades have one a call, xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021). Where
+rows are drawn, each has its own, SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) started from one
+number: it makes no difference to a row in how many calls the others were drawn.
 """
 
 import numpy as np
@@ -10,11 +12,12 @@ import numpy as np
 from evenhand.typing import Floats, Ints, Words, compiled
 
 State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def start_words(rng: np.random.Generator) -> Words:
-    """Draw a state, four words, from numpy's generator."""
-    return mix_words(rng.random(4))
+    """Draw a state of xoshiro256++, four words, from numpy's generator."""
+    return _spread(rng.random(4))
 
 
 @compiled
@@ -37,39 +40,43 @@ def draw_word(state: State) -> tuple[np.uint64, State]:
 
 
 @compiled
+def start_row(number: float) -> np.uint64:
+    """Return the state of SplitMix64 that a number in [0, 1) stands for."""
+    return draw_row_word(np.uint64(number * 2.0**53))[0]
+
+
+@compiled
+def draw_row_word(state: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Draw a word of SplitMix64; returns it and the new state."""
+    state += STEP
+    word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31)), state
+
+
+@compiled
+def shuffle_row(row: Ints, state: np.uint64) -> None:
+    """Put a row into uniformly random order by its own words."""
+    for r in range(len(row) - 1):
+        word, state = draw_row_word(state)
+        j = r + int(uniform(word) * (len(row) - r))
+        row[r], row[j] = row[j], row[r]
+
+
+@compiled
 def uniform(word: np.uint64) -> float:
     """Turn a random word into a number in [0, 1), a multiple of 2^-53."""
     return np.int64(word >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
-def shuffle_words(row: Ints, state: State) -> State:
-    """Put a row into uniformly random order; returns the new state."""
-    for r in range(len(row) - 1):
-        word, state = draw_word(state)
-        j = r + int(uniform(word) * (len(row) - r))
-        row[r], row[j] = row[j], row[r]
-    return state
-
-
-@compiled
-def mix_words(numbers: Floats) -> Words:
-    """Make a state of four numbers in [0, 1)."""
+def _spread(numbers: Floats) -> Words:
     state = np.empty(len(numbers), np.uint64)
     for i in range(len(numbers)):
-        state[i] = _mixed(np.uint64(numbers[i] * 2.0**53))
+        state[i] = start_row(numbers[i])
     return state
 
 
 @compiled
 def _rotated(word: np.uint64, by: int) -> np.uint64:
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))
-
-
-@compiled
-def _mixed(word: np.uint64) -> np.uint64:
-    """Spread the bits of a seed over a word (the finaliser of SplitMix64)."""
-    word += np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))

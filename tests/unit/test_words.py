@@ -1,6 +1,7 @@
 import numpy as np
 
-from evenhand.words import draw_word, shuffle_words, start_words, uniform
+from evenhand.words import draw_row_word, draw_word, shuffle_row, start_row, start_words, uniform
+from tests.stat_checks import check_frequencies
 
 # the first words of the authors' generator started at 1, 2, 3, 4
 XOSHIRO = [
@@ -39,13 +40,26 @@ def test_states_follow_the_seed():
     assert len({*first.tolist(), *second.tolist()}) == 8
 
 
+def test_row_words_are_those_of_splitmix64():
+    """The first words of the generator started at 1234567, as its users publish them."""
+    state, words = np.uint64(1234567), []
+    for _ in range(5):
+        word, state = draw_row_word(state)
+        words.append(int(word))
+        state = np.uint64(state)
+    assert words == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+
+
 def test_every_order_of_a_row_is_equally_likely():
-    n, state = 60_000, tuple(start_words(np.random.default_rng(2)))
-    counts: dict[tuple[int, ...], int] = {}
-    for _ in range(n):
+    n, counts = 60_000, {}
+    for number in np.random.default_rng(2).random(n):
         row = np.arange(3)
-        state = tuple(np.uint64(part) for part in shuffle_words(row, state))
+        shuffle_row(row, np.uint64(start_row(number)))
         counts[tuple(row.tolist())] = counts.get(tuple(row.tolist()), 0) + 1
-    assert len(counts) == 6
-    chi_square = sum((count - n / 6) ** 2 / (n / 6) for count in counts.values())
-    assert chi_square < 20.5  # 0.999 quantile with 5 degrees of freedom
+    check_frequencies(np.array(list(counts.values())), np.full(6, 1 / 6))

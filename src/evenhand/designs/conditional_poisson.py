@@ -14,7 +14,7 @@ from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import as_state, draw_word, shuffle_words, start_words
+from evenhand.words import draw_row_word, shuffle_row, start_row
 
 ComplexFloats = NDArray[np.complex128]
 MAX_STEPS = 500
@@ -228,12 +228,12 @@ class ConditionalPoisson(Design):
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         if self._n_sets <= min(n, MAX_LISTED):  # so that listing them pays
-            return draw_listed(*self._listing, n, start_words(rng))
+            return draw_listed(*self._listing, rng.random(n))
         rows = np.empty((n, self.k), np.int64)
         rows[:, self._k_free :] = self._always
         sampler = self._sampler
         if isinstance(sampler, np.ndarray):
-            _draw_distinct(sampler, self._free, rows, self._k_free, start_words(rng))
+            _draw_distinct(sampler, self._free, rows, self._k_free, rng.random(n))
         else:
             draw_heads(sampler, self._p, self._q, self._free, rows, self._k_free, rng)
         return rows
@@ -390,18 +390,19 @@ def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
 
 
 @compiled
-def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, words: Words) -> None:
+def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats) -> None:
     """Fill k places a row with independent draws, all drawn again until they are distinct.
 
     Given that they are distinct, the chance of a set is proportional to the product of its
-    members' odds, and every order is equally likely: the design itself.
+    members' odds, and every order is equally likely: the design itself. A number a row starts
+    its random words.
     """
-    state, bits = as_state(words), alias_bits(table)
+    bits = alias_bits(table)
     seen, trial = np.full(len(arms), -1, np.int64), 0
     for i in range(len(rows)):
-        r = 0
+        state, r = start_row(numbers[i]), 0
         while r < k:
-            word, state = draw_word(state)
+            word, state = draw_row_word(state)
             drawn = draw_alias(table, bits, word)
             if seen[drawn] == trial:
                 r = 0
@@ -412,4 +413,4 @@ def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, words: Words) -
             r += 1
         trial += 1
         if k < rows.shape[1]:  # arms that are always in stand behind
-            state = shuffle_words(rows[i], state)
+            shuffle_row(rows[i], state)

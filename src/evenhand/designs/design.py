@@ -10,7 +10,7 @@ from evenhand.alias import alias_bits, draw_alias
 from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
 from evenhand.combinations import count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import as_state, draw_word, shuffle_words
+from evenhand.words import draw_row_word, shuffle_row, start_row
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
 
@@ -106,13 +106,14 @@ def shuffle(row: Ints, rng: np.random.Generator) -> None:
 
 
 @compiled
-def draw_listed(table: Words, sets: NDArray[np.integer[Any]], n: int, words: Words) -> Ints:
-    """Draw n of the listed sets by the alias table of their law, each in random order."""
-    rows, state, bits = np.empty((n, sets.shape[1]), np.int64), as_state(words), alias_bits(table)
+def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -> Ints:
+    """Draw a listed set, in random order, for every number, by the alias table of their law."""
+    n, k = len(numbers), sets.shape[1]
+    rows, bits = np.empty((n, k), np.int64), alias_bits(table)
     for i in range(n):
-        word, state = draw_word(state)
+        word, state = draw_row_word(start_row(numbers[i]))
         drawn = draw_alias(table, bits, word)
-        for r in range(sets.shape[1]):
+        for r in range(k):
             rows[i, r] = sets[drawn, r]
-        state = shuffle_words(rows[i], state)
+        shuffle_row(rows[i], state)
     return rows

@@ -19,7 +19,6 @@ from evenhand.designs.conditional_poisson import (
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.poisson_binomial import centre
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import start_words
 
 MAX_SETS = 10**7
 
@@ -115,7 +114,7 @@ class EnumeratedMaxEntropy(Design):
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return draw_listed(self._table, self.sets, n, start_words(rng))
+        return draw_listed(self._table, self.sets, rng.random(n))
 
     @property
     def listed(self) -> tuple[Ints, Floats]:

@@ -6,8 +6,8 @@ from scipy.special import gammaln
 from evenhand.checks import check_budget
 from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.design import Design
-from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import as_state, draw_word, start_words, uniform
+from evenhand.typing import Floats, Ints, compiled
+from evenhand.words import draw_row_word, start_row, uniform
 
 MAX_LISTED = 10**6  # up to so many sets a tally is one multinomial draw
 
@@ -26,7 +26,7 @@ class Uniform(Design):
         self.marginals = np.full(self.m, self.k / self.m)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        return draw_uniform(self.m, self.k, n, start_words(rng))
+        return draw_uniform(self.m, self.k, rng.random(n))
 
     def _log_prob(self, rows: Ints) -> Floats:
         m, k = self.m, self.k
@@ -42,16 +42,17 @@ class Uniform(Design):
 
 
 @compiled
-def draw_uniform(m: int, k: int, n: int, words: Words) -> Ints:
-    """Draw n ordered k-subsets of range(m): the first k steps of a shuffle, undone after each."""
-    rows, state = np.empty((n, k), np.int64), as_state(words)
+def draw_uniform(m: int, k: int, numbers: Floats) -> Ints:
+    """Draw an ordered k-subset of range(m) for every number: the first k steps of a shuffle."""
+    rows = np.empty((len(numbers), k), np.int64)
     arms, swaps = np.arange(m), np.empty(k, np.int64)
-    for i in range(n):
+    for i in range(len(numbers)):
+        state = start_row(numbers[i])
         for r in range(k):
-            word, state = draw_word(state)
+            word, state = draw_row_word(state)
             swaps[r] = r + int(uniform(word) * (m - r))
             arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
             rows[i, r] = arms[r]
-        for r in range(k - 1, -1, -1):  # so that a row's numbers alone decide it
+        for r in range(k - 1, -1, -1):  # undone, so that a row's number alone decides it
             arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
     return rows

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import erf
 
 from evenhand.checks import check_positive
-from evenhand.typing import Floats, Words, compiled
-from evenhand.words import State, as_state, draw_word, start_words, uniform
+from evenhand.typing import Floats, compiled
+from evenhand.words import draw_row_word, start_row, uniform
 
 # coefficients of AS 241 (M. J. Wichura, Applied Statistics 37, 1988), highest power first
 A = (
@@ -70,7 +70,7 @@ class TruncatedGaussian:
     def observe(self, means: Floats, rng: np.random.Generator) -> Floats:
         """Return one reward for every mean."""
         width = np.minimum(self.width, np.minimum(means, 1.0 - means))
-        drawn = _draws(width, half_mass(width, self.sd), self.sd, start_words(rng))
+        drawn = _draws(width, half_mass(width, self.sd), self.sd, rng.random(width.shape))
         return np.clip(means + drawn, 0.0, 1.0)  # clips rounding alone
 
 
@@ -80,31 +80,31 @@ def half_mass(width: Floats, sd: float) -> Floats:
 
 
 @compiled
-def _draws(width: Floats, half: Floats, sd: float, words: Words) -> Floats:
-    drawn, state = np.empty_like(width), as_state(words)
+def _draws(width: Floats, half: Floats, sd: float, numbers: Floats) -> Floats:
+    drawn = np.empty_like(width)
     for i in range(len(width)):
-        drawn[i], state = truncated_gaussian(width[i], half[i], sd, state)
+        drawn[i] = truncated_gaussian(width[i], half[i], sd, numbers[i])
     return drawn
 
 
 @compiled
-def truncated_gaussian(width: float, half: float, sd: float, state: State) -> tuple[float, State]:
-    """Draw a centred Gaussian conditioned on [-width, width]; ``half`` is its half mass there.
+def truncated_gaussian(width: float, half: float, sd: float, number: float) -> float:
+    """Turn a number in [0, 1) into a Gaussian conditioned on [-width, width].
 
-    By inversion where the quantile function is a quotient of polynomials (the central part of
-    Wichura's algorithm AS 241, right to 1e-16): no branches, one uniform number. Wider ones by
-    rejection. Returns the draw and the new state.
+    ``half`` is its mass between 0 and the width. By inversion where the quantile function is a
+    quotient of polynomials (the central part of Wichura's algorithm AS 241, right to 1e-16): no
+    branches. Wider ones by rejection.
     """
-    word, state = draw_word(state)
     if half > 0.425:
+        state = start_row(number)
         while True:  # Box and Muller; 1 - u is never 0
+            word, state = draw_row_word(state)
             radius = sd * math.sqrt(-2.0 * math.log(1.0 - uniform(word)))
-            word, state = draw_word(state)
+            word, state = draw_row_word(state)
             x = radius * math.cos(2.0 * math.pi * uniform(word))
             if abs(x) <= width:
-                return x, state
-            word, state = draw_word(state)
-    q = (2.0 * uniform(word) - 1.0) * half
+                return x
+    q = (2.0 * number - 1.0) * half
     r = 0.180625 - q * q
     top = 2.5090809287301226727e3
     for a in A:
@@ -112,4 +112,4 @@ def truncated_gaussian(width: float, half: float, sd: float, state: State) -> tu
     bottom = 5.2264952788528545610e3
     for b in B:
         bottom = bottom * r + b
-    return min(width, max(-width, sd * q * top / bottom)), state
+    return min(width, max(-width, sd * q * top / bottom))

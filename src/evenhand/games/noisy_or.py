@@ -14,8 +14,9 @@ from evenhand.checks import (
 )
 from evenhand.combinations import mean_products
 from evenhand.games.noise import half_mass, truncated_gaussian
-from evenhand.typing import Bools, Floats, Ints, Words, compiled
-from evenhand.words import as_state, start_words
+from evenhand.typing import Bools, Floats, Ints, compiled
+
+BLOCK = 2**17  # random numbers at a time: they stay in the cache
 
 
 class NoisyOr:
@@ -58,8 +59,16 @@ class NoisyOr:
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        noise = self._cut, self._half, self.sd
-        return _pull(self._miss, noise, orders, sizes, start_words(check_rng(rng)))
+        noise, rng = (self._cut, self._half, self.sd), check_rng(rng)
+        rewards, step = (
+            np.empty(sizes.shape),
+            max(1, BLOCK // max(1, orders.shape[1] * sizes.shape[1])),
+        )
+        for start in range(0, len(orders), step):
+            rows = slice(start, start + step)
+            numbers = rng.random(int(sizes[rows].sum()))
+            _pull(self._miss, noise, orders[rows], sizes[rows], numbers, rewards[rows])
+        return rewards
 
     def kshapley(self, k: int) -> Floats:
         r"""K-Shapley values in closed form, in O(M K log M).
@@ -103,20 +112,20 @@ def _pull(
     noise: tuple[Floats, Floats, float],
     orders: Ints,
     sizes: Ints,
-    words: Words,
-) -> Floats:
+    numbers: Floats,
+    rewards: Floats,
+) -> None:
     n, s = sizes.shape
     cut, half, sd = noise
-    rewards, state = np.empty((n, s)), as_state(words)
+    used = 0
     for i in range(n):
         for j in range(s):
             product = 1.0
             for r in range(sizes[i, j]):
                 arm = orders[i, r]
-                drawn, state = truncated_gaussian(cut[arm], half[arm], sd, state)
-                product *= miss[arm] - drawn
+                product *= miss[arm] - truncated_gaussian(cut[arm], half[arm], sd, numbers[used])
+                used += 1
             rewards[i, j] = 1.0 - product
-    return rewards
 
 
 @compiled

@@ -16,7 +16,7 @@ from evenhand.streams import stream
 
 # raised when the same seed would give other numbers, rounding aside: 1 plus, by the kind of game
 # and by that of the learner, how often that was so
-GAME_STREAMS = {"facebook": 1, "facebook-stand-in": 1, "synthetic": 1}
+GAME_STREAMS = {"facebook": 1, "facebook-stand-in": 1}
 LEARNER_STREAMS = {
     "iw-ksvfair": 1,
     "iw-ksvfair-exact": 1,
