@@ -193,9 +193,9 @@ def first_outside(values: Floats, low: float, high: float) -> int:
 @compiled
 def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     """First row with a size outside 0..k, or whose longest prefix has a bad arm; else -1."""
-    # column in which an arm was seen last, believed only if it stands there: no need to fill it,
+    # row in which an arm was seen last, believed only if it stands there: no need to fill it,
     # which would cost more than all else where m is large
-    place = np.empty(m, np.int64)
+    seen = np.empty(m, np.int64)
     k = orders.shape[1]
     for row in range(len(orders)):
         longest = 0
@@ -207,8 +207,7 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
             arm = orders[row, column]
             if arm < 0 or arm >= m:
                 return row, False
-            at = place[arm]
-            if 0 <= at < column and orders[row, at] == arm:
+            if seen[arm] == row and np.any(orders[row, :column] == arm):
                 return row, False
-            place[arm] = column
+            seen[arm] = row
     return -1, False

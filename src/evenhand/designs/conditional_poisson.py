@@ -12,7 +12,7 @@ from evenhand.checks import as_integers, check_budget, check_marginals, check_po
 from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import centre, condition, contour, sigmoid
+from evenhand.designs.poisson_binomial import centre, centred_coins, condition, contour, sigmoid
 from evenhand.typing import Floats, Ints, Words, compiled
 from evenhand.words import draw_row_word, shuffle_row, start_row
 
@@ -265,10 +265,9 @@ def describe(log_weights: Floats, k: int) -> Law:
     theta = log_weights[free]
     if len(theta) == 0:
         return _law(log_weights, theta, theta, theta, 0.0, theta, theta)
-    theta += centre(theta, k - n_always, NEAR)
-    p, q = sigmoid(theta)
+    theta, p, q = centred_coins(theta, k - n_always, NEAR)
     log_heads, given, rest = condition(p, q, k - n_always)
-    return _law(log_weights, theta, p, q, log_heads, given, np.log(given) - np.log(rest))
+    return _law(log_weights, theta, p, q, log_heads, given, np.log(given / rest))
 
 
 @compiled
@@ -287,15 +286,24 @@ def _law(
     centred, marginals = log_weights.copy(), np.zeros(len(log_weights))
     log_odds = np.full(len(log_weights), np.nan)
     centred[free], marginals[free], log_odds[free], marginals[always] = theta, given, logits, 1.0
-    # chance of k heads over that of none; in logs, where q itself may be 0
-    log_tails = (np.maximum(theta, 0.0) + np.log1p(np.exp(-np.abs(theta)))).sum()
+    # chance of k heads over that of none: few logarithms of long products
+    log_tails, product = 0.0, 1.0
+    for a in range(len(theta)):
+        if q[a] < 1e-100:
+            log_tails += theta[a]
+        else:
+            product *= q[a]
+        if product < 1e-100:
+            log_tails -= np.log(product)
+            product = 1.0
+    log_tails -= np.log(product)
     return centred, marginals, log_odds, free, always, p, q, log_heads + log_tails
 
 
 @compiled
 def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
     """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
-    theta = np.log(target) - np.log1p(-target)  # infinite at 0 and 1
+    theta = np.log(target / (1.0 - target))  # infinite at 0 and 1
     theta[target < 1e-300] = -np.inf
     free = np.flatnonzero(np.isfinite(theta))
     k_free = k - np.sum(target == 1.0)
@@ -328,25 +336,23 @@ def calibrate(
     step = wanted - start_log_odds[free]  # the first one, where the beginning is a known design
     if not np.isfinite(step).all() or np.isfinite(start_log_odds).sum() != len(free):
         step = step[:0]
-    found, p, q, log_heads, given, logits, steps = _fit(begin, step, wanted, k_free, tol)
+    found, p, q, log_heads, given, logits, steps = _fit(begin, step, wanted, chances, k_free, tol)
     law = _law(theta, found, p, q, log_heads, given, logits)
     return law, np.abs(given - chances).max(), steps
 
 
 @compiled
 def _fit(
-    theta: Floats, step: Floats, wanted: Floats, k: int, tol: float
+    theta: Floats, step: Floats, wanted: Floats, target: Floats, k: int, tol: float
 ) -> tuple[Floats, Floats, Floats, float, Floats, Floats, int]:
     """Fixed point of the logits; ``wanted`` are the target's log-odds."""
-    target, _ = sigmoid(wanted)
     length, n = 1.0, 0
     if len(step) > 0:
         theta, n = theta + step, 1
     while True:
-        theta = theta + centre(theta, k, NEAR)
-        p, q = sigmoid(theta)
+        theta, p, q = centred_coins(theta, k, NEAR)
         log_heads, given, rest = condition(p, q, k)
-        logits = np.log(given) - np.log(rest)
+        logits = np.log(given / rest)
         if np.abs(given - target).max() <= tol or n >= MAX_STEPS:
             return theta, p, q, log_heads, given, logits, n
         lacking = wanted - logits

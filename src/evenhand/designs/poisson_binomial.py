@@ -57,6 +57,20 @@ def centre(theta: Floats, k: int, near: float = 0.0) -> float:
 
 
 @compiled
+def centred_coins(theta: Floats, k: int, near: float) -> tuple[Floats, Floats, Floats]:
+    """Return log-odds shifted near enough to k expected heads, and their sigmoids."""
+    p, q = sigmoid(theta)
+    heads, slope = -float(k), 0.0
+    for a in range(len(theta)):
+        heads += p[a]
+        slope += p[a] * q[a]
+    if abs(heads) > near * math.sqrt(slope):
+        theta = theta + centre(theta, k, near)
+        p, q = sigmoid(theta)
+    return theta, p, q
+
+
+@compiled
 def condition(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
     """Return log P(N = k), the marginals given N = k, and 1 minus them; by the cheaper method."""
     if min(k, len(p) - k) <= RECURSION_UP_TO:
