@@ -49,7 +49,8 @@ def render(sections: dict[str, Any]) -> str:
     """Return the page."""
     parts = [PREFACE]
     for name, section in sections.items():
-        parts.append(f"## {name.capitalize()}\n\nMeasured on {section['measured_on']}.\n\n")
+        title = {"gpu": "On a card"}.get(name, name.capitalize())
+        parts.append(f"## {title}\n\nMeasured on {section['measured_on']}.\n\n")
         parts.append(plain_table(HEAD, [row.cells() for row in rows_of(section)]))
         if section["text"]:
             parts.append("\n" + section["text"])

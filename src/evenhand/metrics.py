@@ -111,6 +111,11 @@ class Shares(NamedTuple):
     """Arms in decreasing merit, with their shares of merit and selection, ratio and alignment.
 
     Made by :func:`shares`; ``polars.DataFrame(table._asdict())`` is a data frame of it.
+
+    Examples
+    --------
+    >>> shares([0.1, 0.3], [150, 250]).selection
+    array([0.625, 0.375])
     """
 
     arms: Ints
@@ -149,7 +154,13 @@ def shares(merit: ArrayLike, selections: ArrayLike) -> Shares:
 
 
 class Slope(NamedTuple):
-    """Exponent of growth with its standard error."""
+    """Exponent of growth with its standard error.
+
+    Examples
+    --------
+    >>> slope([1e2, 1e3, 1e4], [10.0, 46.4, 215.4]).value.__round__(2)
+    0.67
+    """
 
     value: float
     stderr: float

@@ -36,6 +36,13 @@ class CudaCascade(IndependentCascade):
     everything else follows from key, column and node by counting: the rewards depend neither on
     the card nor on how a batch is cut, but they are other numbers than those of
     :class:`IndependentCascade` with the same generator.
+
+    Examples
+    --------
+    >>> game = CudaCascade([(0, 1), (1, 2)], 3, p=1.0)  # doctest: +SKIP
+    >>> orders, sizes = np.array([[1, 0]]), np.array([[1, 2]])  # doctest: +SKIP
+    >>> game.pull(orders, sizes, np.random.default_rng(1)).round(3)  # doctest: +SKIP
+    array([[0.667, 1.   ]])
     """
 
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:

@@ -38,6 +38,12 @@ def facebook_graph() -> Graph:
     References
     ----------
     J. McAuley and J. Leskovec, "Learning to discover social circles in ego networks", NIPS 2012.
+
+    Examples
+    --------
+    >>> graph = facebook_graph()  # doctest: +SKIP
+    >>> graph.m, len(graph.edges), len(graph.both_ways().edges)  # doctest: +SKIP
+    (534, 8158, 16316)
     """
     ids = np.array(files("evenhand.games").joinpath("facebook534.txt").read_text().split(), int)
     full = np.array(_combined_text().split(), dtype=np.int64).reshape(-1, 2)
