@@ -23,6 +23,7 @@ from benchmarks.harness import (
 )
 from evenhand import merit
 from evenhand.games import SetFunction
+from evenhand.games.game import prefix_sets
 from evenhand.typing import Bools, Floats
 
 PYDVL = Path(os.environ.get("EVENHAND_PYDVL", ROOT / ".venv-pydvl" / "bin" / "python"))
@@ -159,6 +160,8 @@ def _stratified(values: Floats, budget: int) -> Estimator:
 class _Unbounded:
     """A table as a game, without the rule that rewards lie in [0, 1]."""
 
+    noise = None
+
     def __init__(self, table: Table) -> None:
         self.table, self.m = table, table.m
 
@@ -167,10 +170,8 @@ class _Unbounded:
         return self.table(sets)
 
     def pull(self, orders, sizes, rng):
-        """Values of whole rows, as the estimator asks for them."""
-        sets = np.zeros((len(orders), self.m), np.bool_)
-        np.put_along_axis(sets, orders, True, axis=1)
-        return self.table(sets)[:, None]
+        """Values of the prefixes asked."""
+        return self.table(prefix_sets(orders, sizes, self.m)).reshape(sizes.shape)
 
 
 def _from_shapiq(values: Floats, budget: int) -> dict[str, Estimator | None]:

@@ -76,13 +76,32 @@ def test_the_budget_is_counted_and_never_exceeded(k, budget):
         asked += len(sets)
         return sets.mean(axis=1)
 
-    game = games.SetFunction(value, m=10)
+    game = games.SetFunction(value, m=10, noise=games.Bernoulli())
     found = merit.stratified(game, k, budget, np.random.default_rng(0))
     assert asked == found.queries <= budget
     assert found.queries >= 0.9 * budget - 60
     asked = 0
+    game = games.SetFunction(value, m=10)
+    found = merit.stratified(game, k, budget, np.random.default_rng(0))
+    assert asked == found.queries <= budget
+    asked = 0
     found = merit.monte_carlo(game, k, budget, np.random.default_rng(0))
     assert asked <= found.queries <= budget  # the empty set is counted but not asked
+
+
+def test_without_noise_sizes_are_listed_once_and_no_more():
+    game = games.SetFunction(lambda sets: (sets * np.linspace(0.1, 0.9, 10)).max(axis=1), m=10)
+    found = merit.stratified(game, 4, 5000, np.random.default_rng(0))
+    np.testing.assert_allclose(found.values, kshapley(game, 4), atol=1e-12)
+    assert found.queries == 385  # all sets of at most four
+    assert not found.stderr.any()
+
+
+def test_rare_successes_are_not_taken_for_certainty():
+    game = games.SetFunction(lambda sets: 0.002 * sets.any(axis=1), m=6, noise=games.Bernoulli())
+    found = merit.stratified(game, 2, 20_000, np.random.default_rng(1))
+    assert found.stderr.min() > 0.0
+    check_estimate(found.values, found.stderr, kshapley(game, 2), resolution=1.0)
 
 
 def test_stratified_needs_fewer_queries_than_arm_by_arm():

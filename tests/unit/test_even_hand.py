@@ -163,7 +163,7 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 def test_worthless_arms_are_found_and_cost_little():
     game = additive([0.0, 0.0, 0.0, 0.1, 0.15, 0.2, 0.2], noise=Bernoulli())
     early = [error(game, 3, 3000, s) for s in range(20)]
-    late = [error(game, 3, 300_000, s) for s in range(8)]
+    late = [error(game, 3, 100_000, s) for s in range(20)]
     check_halved(early, late)
     learner = EvenHand(7, 3, seed=1)
     target = evenhand.fair_policy(game.kshapley(3), 3)
@@ -179,7 +179,8 @@ def test_standard_errors_and_diagnostics_tell_the_truth():
         learner = EvenHand(5, 2, seed=seed)
         evenhand.simulate(learner, game, 4000, target=np.full(5, 0.4), seed=seed + 1)
         z.append((learner.merit - game.kshapley(2)) / learner.merit_stderr)
-    assert 0.6 < np.std(z) < 1.35  # of 300 scores; 1 where the errors are as stated
+    squares = np.mean(np.square(z), axis=1)  # 1 where the errors are as stated, a fifth allowed
+    assert abs(squares.mean() - 1.0) < 0.2 + 3.0 * sem(squares)
     shown = learner.diagnostics
     assert shown.effective_sample_size.shape == (2, 5)
     counts = learner._sums.weighted[0, :, 0]

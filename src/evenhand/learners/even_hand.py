@@ -106,7 +106,9 @@ class EvenHand(Learner):
     def merit_stderr(self) -> Floats:
         """Standard errors (m,) of the merits, what the model may be wrong by included.
 
-        An approximation, some 10 % too small where it was checked; :meth:`intervals` do not use it.
+        An approximation. On seven games errors were 0.5 to 1.15 times what it says after 40 000
+        queries, and up to 1.8 times after 4000, fewer than a hundred an arm. :meth:`intervals`
+        do not use it.
         """
         return np.where(self._seen, np.sqrt(self._estimates.variance), np.nan)
 

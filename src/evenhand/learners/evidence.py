@@ -89,10 +89,16 @@ class Estimates(NamedTuple):
 
     @property
     def variance(self) -> Floats:
-        """Variance of the merits, the model's own error included."""
-        model = (1.0 - self.trust) ** 2 * (self.model_variance + self.error)
-        free = np.where(self.trust > 0.0, self.free_variance, 0.0)  # else infinite
-        return model + self.trust**2 * free
+        """Mean squared error of the merits, as far as it shows.
+
+        Both merits come from the same rewards, so that their errors add up rather than cancel. The
+        model's own error is the common one and what an arm is apart beyond the noise.
+        """
+        noise = np.where(self.trust > 0.0, self.free_variance, 0.0)  # else infinite
+        apart = np.where(self.trust > 0.0, (self.free - self.model) ** 2, 0.0)
+        share = 1.0 - self.trust
+        sampling = share * np.sqrt(self.model_variance) + self.trust * np.sqrt(noise)
+        return sampling**2 + share**2 * (self.error + np.maximum(apart - noise, 0.0))
 
 
 @compiled

@@ -72,9 +72,11 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     For each size, a random order of the arms is cut into blocks of that size (into their
     complements for s > m/2), the last one filled up at random. Each block is a uniformly random
     set, and every arm is inside at least one and outside at least one: one order is one unbiased
-    sample of all arms' differences. Where the queries of a size would do for all its sets twice,
-    these are listed instead, which leaves only the noise of the rewards. A tenth of the budget
-    goes to finding out how much the sizes vary, so that the rest can be spent where it helps.
+    sample of all arms' differences. Where the queries of a size would do for all its sets,
+    these are listed instead, which leaves only the noise of the rewards: at least twice, so that
+    it shows, and once where the game says that it has none (``game.noise is None``). A tenth of the
+    budget goes to finding out how much the sizes vary, so that the rest can be spent where it
+    helps.
 
     Parameters
     ----------
@@ -102,27 +104,20 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     blocks = np.array([_blocks(m, s) for s in range(1, k + 1)])
     budget = check_integer("budget", budget, int(2 * blocks.sum()))
     check_rng(rng)
-    spread, spent = np.ones(k), 0
-    if budget >= PILOT * 2 * blocks.sum():
+    noisy, spent = getattr(game, "noise", True) is not None, 0
+    spread = np.sqrt(blocks)  # as many orders of every size, as long as nothing is known
+    if budget >= PILOT * 2 * blocks.sum() and (noisy or _all_sets(m, k) > budget):
         n_orders = _allocate(blocks, spread, budget // PILOT)
         for s in range(1, k + 1):
             _, error = _by_orders(game, s, int(n_orders[s - 1]), s < k, rng)
             spread[s - 1] = np.sqrt((error**2).mean() * n_orders[s - 1])
-        spent = int(n_orders @ blocks)
+        spent += int(n_orders @ blocks)
         spread = np.maximum(spread, 0.1 * spread.max() or 1.0)  # a few orders may miss what is rare
     # nothing of the pilot enters the values: they stay unbiased
-    n_orders = _allocate(blocks, spread, budget - spent)
-    all_sets = np.array([comb(m, s) for s in range(1, k + 1)], dtype=object)  # may be huge
-    listings = np.minimum(n_orders * blocks // all_sets, budget).astype(np.int64)
-    listed = listings >= 2
-    left = budget - spent - int((listings * all_sets)[listed].sum())
-    if not listed.all():  # what whole listings leave over
-        n_orders[~listed] = _allocate(blocks[~listed], spread[~listed], left)
-    else:
-        listings += left // int(all_sets.sum())
+    n_orders, listings = _plan(blocks, spread, m, budget - spent, noisy)
     values, variance = np.zeros(m), np.zeros(m)
     for s in range(1, k + 1):
-        if listed[s - 1]:
+        if listings[s - 1]:
             mean, error = _by_listing(game, s, int(listings[s - 1]), s < k, rng)
             spent += int(listings[s - 1]) * comb(m, s)
         else:
@@ -131,6 +126,37 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
         values += mean / k
         variance += (error / k) ** 2
     return Estimate(values, np.sqrt(variance), spent)
+
+
+def _plan(blocks: Ints, spread: Floats, m: int, budget: int, noisy: bool) -> tuple[Ints, Ints]:
+    """Orders of each size, and how often its sets are listed instead where that is within reach.
+
+    What listings leave over goes to the other sizes, which may bring them within reach as well.
+    """
+    k = len(blocks)
+    n_orders, listings = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    sampled = np.ones(k, np.bool_)
+    if not noisy and _all_sets(m, k) <= budget:
+        return n_orders, listings + 1
+    while sampled.any():
+        n_orders[sampled] = _allocate(blocks[sampled], spread[sampled], budget)
+        reached = False
+        for s in np.flatnonzero(sampled).tolist():
+            share, n_sets = int(n_orders[s] * blocks[s]), comb(m, s + 1)
+            times = max(2, share // n_sets) if noisy else 1
+            if times * n_sets <= share:
+                listings[s], budget = times, budget - times * n_sets
+                sampled[s], reached = False, True
+        if not reached:
+            return n_orders, listings
+    if noisy:
+        listings += budget // _all_sets(m, k)
+    return n_orders, listings
+
+
+def _all_sets(m: int, k: int) -> int:
+    """How many sets of at most k arms there are."""
+    return sum(comb(m, s) for s in range(1, k + 1))
 
 
 def _by_orders(
@@ -151,14 +177,14 @@ def _by_orders(
 def _by_listing(
     game: Game, size: int, n: int, difference: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return the same from n queries of every set of a size."""
+    """Return the same from n queries of every set of a size; n is 1 only without noise."""
     total, square = np.zeros(game.m), np.zeros(game.m)
     sets = next(combinations(game.m, size, block=comb(game.m, size)))
     sizes = np.full((len(sets), 1), size)
     for _ in range(n):
         rewards = game.pull(sets, sizes, rng)
         _add_contrasts(sets, rewards[:, 0], len(sets), difference, total, square)
-    return total / n, _stderr(total, square, n)
+    return total / n, _stderr(total, square, n) if n > 1 else np.zeros(game.m)
 
 
 def _blocks(m: int, size: int) -> int:
