@@ -138,8 +138,9 @@ def _rounds(m: int, queries: int) -> tuple[float, float]:
 
 
 MILLION = """
-import json, resource, sys, time
+import json, sys, time
 import numpy as np
+from benchmarks.alone import peak_memory
 from evenhand import fair_policy, simulate
 from evenhand.games import NoisyOr
 from evenhand.learners import IWKSVFair
@@ -152,7 +153,7 @@ learner = IWKSVFair(m, k, horizon, eta=eta, seed=1)
 start = time.process_time()
 run = simulate(learner, game, horizon, target=target, seed=2)
 seconds = time.process_time() - start
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+print(json.dumps([seconds, peak_memory()]))
 """
 
 
