@@ -1,12 +1,13 @@
 """A production loop whose process is killed twice and goes on as if nothing had happened.
 
 A process asks for pages, keeps the learner and the receipts of pages still out on disk, and tells
-the clicks when they come. It is killed twice, with receipts open. The process started after it
-finds everything on disk, and the learner ends bit for bit as if it had run in one piece.
+the clicks when they come. It is killed twice, once asking and once telling. The process started
+after it finds everything on disk, and the learner ends bit for bit as if it had run in one piece.
 
 Run it with: python examples/production_loop.py
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,10 +19,11 @@ import numpy as np
 
 import evenhand
 from evenhand.games import NoisyOr
-from evenhand.learners import EvenHand
+from evenhand.learners import EvenHand, Learner
 
 WORLD = NoisyOr(np.linspace(0.1, 0.9, 12))  # stands for the visitors; the learner never sees it
 QUERIES, OUT = 12_000, 3  # up to three batches are out at a time
+NEVER = 2 * QUERIES
 
 
 def clicks_on(batch: evenhand.Batch) -> np.ndarray:
@@ -29,8 +31,8 @@ def clicks_on(batch: evenhand.Batch) -> np.ndarray:
     return WORLD.pull(batch.orders, batch.sizes, np.random.default_rng(batch.number))
 
 
-def serve(folder: Path, die_at: int = 2 * QUERIES) -> evenhand.learners.Learner:
-    """Ask and tell until all queries are made, or until killed."""
+def serve(folder: Path, die_asking: int = NEVER, die_telling: int = NEVER) -> Learner:
+    """Ask and tell until all queries are made, or until killed after so many."""
     saved = folder / "learner.npz"
     if saved.exists():
         learner = evenhand.load(saved)
@@ -43,22 +45,25 @@ def serve(folder: Path, die_at: int = 2 * QUERIES) -> evenhand.learners.Learner:
             # the receipt first: killed before save, the next process asks the same batch again
             (folder / f"{batch.number:09d}.json").write_text(json.dumps(batch.to_dict()))
             evenhand.save(learner, saved)
-            if learner.queries >= die_at:
+            if learner.queries >= die_asking:
                 os._exit(9)  # no goodbye: as kill -9 would do
         elif receipts:
             batch = evenhand.Batch.from_dict(json.loads(receipts[0].read_text()))
-            learner.tell(batch, clicks_on(batch))
+            with contextlib.suppress(evenhand.AlreadyTold):  # killed between save and unlink
+                learner.tell(batch, clicks_on(batch))
             evenhand.save(learner, saved)
-            receipts[0].unlink()  # killed before this, the next process would tell it twice:
-        else:  # a ValueError that is safe to ignore
+            if learner.queries >= die_telling:
+                os._exit(9)
+            receipts[0].unlink()
+        else:
             return learner
 
 
 def main() -> None:
     """Run in three processes, then in one, and compare."""
     with tempfile.TemporaryDirectory() as pieces, tempfile.TemporaryDirectory() as whole:
-        for die_at in (QUERIES // 3, 2 * QUERIES // 3, 2 * QUERIES):
-            subprocess.run([sys.executable, __file__, pieces, str(die_at)], check=False)
+        for ends in ((QUERIES // 3, NEVER), (NEVER, 2 * QUERIES // 3), (NEVER, NEVER)):
+            subprocess.run([sys.executable, __file__, pieces, *map(str, ends)], check=False)
             left = len(list(Path(pieces).glob("*.json")))
             print(f"a process is gone; on disk: a learner and {left} receipts still open")
         one = evenhand.load(Path(pieces) / "learner.npz")
@@ -69,7 +74,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        serve(Path(sys.argv[1]), int(sys.argv[2]))
+    if len(sys.argv) > 1:
+        serve(Path(sys.argv[1]), *map(int, sys.argv[2:]))
     else:
         main()

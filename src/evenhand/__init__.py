@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import adapters, designs, games, learners, merit, metrics, plot, policy, theory
     from evenhand.batch import Batch
+    from evenhand.learners.learner import AlreadyTold
     from evenhand.merit import kshapley
     from evenhand.policy import fair_policy
     from evenhand.simulation import Interrupted, Run, simulate
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlreadyTold",
     "Batch",
     "Interrupted",
     "Run",
@@ -35,6 +37,7 @@ __all__ = [
 
 # which module a name comes from; all other names of __all__ are modules themselves
 _HOMES = {
+    "AlreadyTold": "learners.learner",
     "Batch": "batch",
     "Interrupted": "simulation",
     "Run": "simulation",

@@ -59,7 +59,7 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_vector(name: str, values: ArrayLike, low: float, high: float) -> Floats:
+def check_vector(name: str, values: ArrayLike, low: float, high: float, remedy: str = "") -> Floats:
     """Return a non-empty 1-d float array whose entries all lie in [low, high]."""
     if np.iscomplexobj(values):
         raise TypeError(f"{name} must be real, got complex numbers")
@@ -69,7 +69,7 @@ def check_vector(name: str, values: ArrayLike, low: float, high: float) -> Float
         raise TypeError(f"{name} must be a vector of numbers, got {values!r}") from None
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, got shape {vector.shape}")
-    check_entries(name, vector, low, high)
+    check_entries(name, vector, low, high, remedy)
     return vector
 
 

@@ -32,7 +32,10 @@ def fair_policy(merit: ArrayLike, k: int) -> Floats:
     >>> fair_policy([0.8, 0.1, 0.1], k=2)
     array([1. , 0.5, 0.5])
     """
-    return waterfill(check_vector("merit", merit, 0.0, np.inf), k)
+    if hasattr(merit, "stderr"):
+        raise TypeError(f"merit must be a vector, got {type(merit).__name__}; pass its .values")
+    remedy = "np.maximum(merit, 0) counts harm and noise as nothing; nan is an arm not yet seen"
+    return waterfill(check_vector("merit", merit, 0.0, np.inf, remedy), k)
 
 
 def waterfill(scores: ArrayLike, k: int) -> Floats:

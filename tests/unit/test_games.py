@@ -354,3 +354,12 @@ def test_a_repeated_arm_is_found_wherever_it_stands():
         assert first_bad_query(orders, sizes, m) == ((bad[0] if bad else -1), False)
         found[bool(bad)] += 1
     assert min(found) > 50
+
+
+def test_errors_in_a_users_function_say_what_it_was_given():
+    with pytest.raises(ValueError, match="ambiguous") as caught:
+        games.SetFunction(lambda arms: max(arms) / 4, m=3).value(np.eye(3, dtype=bool))
+    assert "for a function of a single set use SetFunction.per_set" in caught.value.__notes__[0]
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        games.SetFunction.per_set(lambda sets: sets * 0.5, m=3).value(np.eye(3, dtype=bool))
+    assert caught.value.__notes__ == ["f was given a frozenset of arms"]

@@ -1,5 +1,8 @@
 """The checker of the documentation's links sees what is broken."""
 
+import re
+from pathlib import Path
+
 from docs.check_links import broken
 
 
@@ -24,3 +27,15 @@ def test_broken_links_anchors_and_foreign_scripts_are_named(tmp_path):
         "a.html: b.html#gone has no such anchor",
         "a.html: no.svg does not exist",
     ]
+
+
+def test_includes_are_written_as_the_site_reads_them():
+    """A formatter that takes them for Python spoils them, and the site then shows the line itself."""
+    root = Path(__file__).parents[2]
+    lines = [line for page in root.glob("docs/*.md") for line in page.read_text().splitlines()]
+    includes = [line for line in lines if line.strip().startswith("--8")]
+    assert len(includes) >= 6
+    for line in includes:
+        path = re.fullmatch(r' *--8<-- "([^:"]+)(:\d*:\d*)?"', line)
+        assert path, line
+        assert (root / path[1]).is_file()

@@ -8,6 +8,7 @@ from shapiq_games import synthetic
 
 from evenhand import games, kshapley, merit
 from evenhand.combinations import combinations
+from evenhand.merit.monte_carlo import _cut_orders
 from tests import reference
 
 
@@ -186,3 +187,15 @@ def test_bad_input_is_refused_by_name(call, error, message):
 def test_carrier_form_refuses_many_arms():
     with pytest.raises(ValueError, match="m must be <= 22, got m=30"):
         merit.carrier_form(games.NoisyOr(np.full(30, 0.5)), 2)
+
+
+@pytest.mark.parametrize("m", [4, 6, 20])
+def test_pairs_come_once_before_any_comes_again(m):
+    pairs = _cut_orders(m, 2, m - 1, np.random.default_rng(1))
+    assert len({frozenset(pair) for pair in pairs.tolist()}) == len(pairs) == m * (m - 1) // 2
+    for order in pairs.reshape(m - 1, m):
+        assert sorted(order.tolist()) == list(range(m))
+    left = _cut_orders(m, m - 2, 3, np.random.default_rng(2))
+    out = [set(range(m)) - set(row) for row in left.tolist()]
+    assert all(len(pair) == 2 for pair in out)
+    assert [sorted(set.union(*out[i : i + m // 2])) for i in (0, m // 2, m)] == [list(range(m))] * 3

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from evenhand.merit.estimate import Estimate
 from evenhand.policy import fair_policy, project_l1, waterfill
 from tests import reference
 
@@ -118,3 +119,11 @@ def test_merit_ratios_up_to_m_minus_1_over_k_minus_1_need_no_cap(seed):
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_estimates_below_zero_are_refused_with_a_way_out():
+    with pytest.raises(ValueError, match=r"merit\[1\]=-0.1; np.maximum\(merit, 0\) counts"):
+        fair_policy([0.2, -0.1], 1)
+    found = Estimate(np.array([0.2, 0.1]), np.zeros(2), 10)
+    with pytest.raises(TypeError, match=r"merit must be a vector, got Estimate; pass its \.values"):
+        fair_policy(found, 1)

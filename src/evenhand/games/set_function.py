@@ -1,6 +1,7 @@
 """Any function of a set as a game."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,9 @@ class SetFunction(NoisyMean):
             raise TypeError(f"f must be a function of a frozenset of arms, got {f!r}")
 
         def of_matrix(sets: Bools) -> Floats:
-            answers = [f(frozenset(np.flatnonzero(row).tolist())) for row in sets]
+            arms = [frozenset(np.flatnonzero(row).tolist()) for row in sets]
+            with _explained("f was given a frozenset of arms"):
+                answers = [f(one) for one in arms]
             for answer in answers:
                 if np.ndim(answer) != 0:
                     raise ValueError(f"f must return one number a set, got {answer!r}")
@@ -79,7 +82,11 @@ class SetFunction(NoisyMean):
 
     def _ask(self, sets: Bools) -> Floats:
         """Call the user's function and check what it returns."""
-        answer = self.f(sets)
+        with _explained(
+            "f was given a boolean (n, m) matrix, one set a row; "
+            "for a function of a single set use SetFunction.per_set"
+        ):
+            answer = self.f(sets)
         try:
             values = np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
@@ -94,3 +101,14 @@ class SetFunction(NoisyMean):
             arms = np.flatnonzero(sets[worst]).tolist()
             raise ValueError(f"f must return finite values, got {values[worst]} for the set {arms}")
         return values
+
+
+@contextmanager
+def _explained(note: str) -> Iterator[None]:
+    """Add to an error in the user's function what it was given."""
+    try:
+        yield
+    except Exception as error:
+        if not getattr(error, "__notes__", None):
+            error.add_note(note)
+        raise

@@ -1,4 +1,4 @@
-"""EvenHand: merit-proportional selection from small disjoint questions, without a horizon."""
+"""EvenHand: merit-proportional selection from small sets, without a horizon."""
 
 import math
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Diagnostics(NamedTuple):
 
 
 class EvenHand(Learner):
-    r"""The learner to use by default: no horizon, nothing to tune, an order less regret.
+    r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
     marginals are :math:`\frac rK \pi`, :math:`\pi` being proportional to the merits, so that each

@@ -18,6 +18,25 @@ MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
 Seed = int | np.random.SeedSequence | np.random.Generator
 
 
+class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
+    """Rows of a batch were told before; nothing has changed.
+
+    After a restart it is safe to ignore: the rewards had been taken in before the process ended.
+
+    Examples
+    --------
+    >>> from evenhand.learners import EvenHand
+    >>> learner = EvenHand(m=4, k=2, seed=1)
+    >>> batch = learner.ask(1)
+    >>> learner.tell(batch, [[0.5]])
+    >>> try:
+    ...     learner.tell(batch, [[0.5]])
+    ... except AlreadyTold as error:
+    ...     print(error)
+    rows must be told once, got row 0 of batch 0 again
+    """
+
+
 class Draft(NamedTuple):
     """What a learner asks, before it is numbered and becomes a batch."""
 
@@ -89,9 +108,10 @@ class Learner(ABC):
     def ask(self, limit: int = MAX_BATCH) -> Batch:
         """Return the next queries, at most ``limit`` of them, without waiting for any rewards.
 
-        How the limit cuts the queries does not change the trajectory. (A phase from which nothing
-        is learnt is counted at once where more than 65536 queries are asked: the same law, other
-        draws.)
+        How the limit cuts the queries does not change the trajectory, as long as a round fits: k
+        queries for IW-KSVFair, two for MURaS and GAP-E; with less they show full sets and learn
+        nothing, and warn. (A phase from which nothing is learnt is counted at once where more than
+        65536 queries are asked: the same law, other draws.)
         """
         limit = check_integer("limit", limit, 1)
         if self.horizon is not None:
@@ -156,7 +176,7 @@ class Learner(ABC):
             self._check_receipt(batch, len(still_open))
         if still_open is None or not still_open[batch.index].all():
             told = batch.index if still_open is None else batch.index[~still_open[batch.index]]
-            raise ValueError(
+            raise AlreadyTold(
                 f"rows must be told once, got row {int(told[0])} of batch {batch.number} again"
             )
         self._tell(batch, values)

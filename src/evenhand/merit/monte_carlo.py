@@ -149,8 +149,9 @@ def _plan(blocks: Ints, spread: Floats, m: int, budget: int, noisy: bool) -> tup
                 sampled[s], reached = False, True
         if not reached:
             return n_orders, listings
-    if noisy:
-        listings += budget // _all_sets(m, k)
+    for s in sorted(range(k), key=lambda s: -comb(m, s + 1)):  # all are listed: what is left over
+        again = budget // comb(m, s + 1)
+        listings[s], budget = listings[s] + again, budget - again * comb(m, s + 1)
     return n_orders, listings
 
 
@@ -216,6 +217,8 @@ def _cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
         orders = np.empty((n, m), np.int64)
         orders[:] = np.arange(m)
         return orders
+    if width == 2 and m % 2 == 0:
+        return _tournament(m, size, n, rng)
     cut = (m + width - 1) // width
     sets = np.empty((n * cut, size), np.int64)
     arms = np.arange(m)
@@ -227,6 +230,31 @@ def _cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
                 _bring_forward(arms, high - m, low, rng)
                 low, high = m - width, m
             _write(arms, low, high, size == width, sets[i * cut + b])
+    return sets
+
+
+@compiled
+def _tournament(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
+    """Cut n orders into pairs, or their complements, no pair again before every other was there.
+
+    The rounds of a tournament of all against all (the circle method), in random order and with
+    arms for players at random.
+    """
+    sets = np.empty((n * m // 2, size), np.int64)
+    arms, rounds, others = np.arange(m), np.arange(m - 1), m - 1
+    for i in range(n):
+        if i % others == 0:
+            _shuffle(arms, m, rng)
+            _shuffle(rounds, others, rng)
+        r = rounds[i % others]
+        for b in range(m // 2):
+            first = arms[others if b == 0 else (r + b) % others]
+            second = arms[(r - b) % others]
+            row, filled = sets[i * m // 2 + b], 0
+            for arm in range(m):
+                if (arm == first or arm == second) == (size == 2):
+                    row[filled] = arm
+                    filled += 1
     return sets
 
 
