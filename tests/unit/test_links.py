@@ -30,7 +30,7 @@ def test_broken_links_anchors_and_foreign_scripts_are_named(tmp_path):
 
 
 def test_includes_are_written_as_the_site_reads_them():
-    """A formatter that takes them for Python spoils them, and the site then shows the line itself."""
+    """A formatter that takes them for Python spoils them; the site then shows the line itself."""
     root = Path(__file__).parents[2]
     lines = [line for page in root.glob("docs/*.md") for line in page.read_text().splitlines()]
     includes = [line for line in lines if line.strip().startswith("--8")]
