@@ -9,6 +9,7 @@ from evenhand.designs import (
     Systematic,
     Uniform,
 )
+from evenhand.designs.design import merge
 from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, sigmoid
 from evenhand.policy import waterfill
 from tests import reference
@@ -367,3 +368,15 @@ def test_bad_marginals_are_refused_by_every_design(make, marginals, error, messa
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("m", [6, 10**15])
+def test_equal_rows_are_merged_in_lexicographic_order(m):
+    rows = np.sort(np.random.default_rng(1).integers(0, 6, (500, 3)), axis=1)
+    times = np.random.default_rng(2).integers(1, 9, 500)
+    found, totals = merge(rows, times, m)
+    expected: dict[tuple[int, ...], int] = {}
+    for row, n in zip(rows.tolist(), times.tolist(), strict=True):
+        expected[tuple(row)] = expected.get(tuple(row), 0) + n
+    assert dict(zip(map(tuple, found.tolist()), totals.tolist(), strict=True)) == expected
+    assert found.tolist() == sorted(found.tolist())

@@ -79,7 +79,7 @@ class Design(ABC):
             sets = np.concatenate([sets, np.sort(drawn, axis=1)])
             times = np.concatenate([times, np.ones(len(drawn), np.int64)])
             if count_sets(self.m, self.k, n) < n:
-                sets, times = merge(sets, times)
+                sets, times = merge(sets, times, self.m)
         return sets, times
 
     @abstractmethod
@@ -89,9 +89,15 @@ class Design(ABC):
     def _log_prob(self, rows: Ints) -> Floats: ...
 
 
-def merge(sets: Ints, times: Ints) -> tuple[Ints, Ints]:
-    """Add up the times of equal rows."""
-    distinct, which = np.unique(sets, axis=0, return_inverse=True)
+def merge(sets: Ints, times: Ints, m: int) -> tuple[Ints, Ints]:
+    """Add up the times of equal rows of arms below m; rows come in lexicographic order."""
+    k = sets.shape[1]
+    if m**k < 2**63:  # a row is the number with these digits: far faster to sort
+        digits = m ** np.arange(k - 1, -1, -1)
+        _, first, which = np.unique(sets @ digits, return_index=True, return_inverse=True)
+        distinct = sets[first]
+    else:
+        distinct, which = np.unique(sets, axis=0, return_inverse=True)
     totals = np.zeros(len(distinct), np.int64)
     np.add.at(totals, which.reshape(-1), times)
     return distinct, totals
