@@ -80,7 +80,7 @@ class Batch:
     >>> batch = learner.ask()
     >>> for order, sizes in zip(batch.orders, batch.sizes):
     ...     print([order[:size].tolist() for size in sizes])
-    [[3], [3, 5], [3, 5, 0]]
+    [[1], [1, 0], [1, 0, 5]]
     >>> kept = json.dumps(batch.to_dict())  # until the rewards are known
     >>> learner.tell(Batch.from_dict(json.loads(kept)), [[0.2, 0.3, np.nan]])
     """
