@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import logit
 
-from evenhand.designs.conditional_poisson import calibrate
+from evenhand.designs.calibration import calibrate
 from evenhand.designs.head_tree import build_tree, draw_heads
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means

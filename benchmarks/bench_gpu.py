@@ -3,13 +3,12 @@
 Runs only by name, ``python -m benchmarks gpu``. Seconds here are wall-clock seconds.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Row, Section, Times, seconds_row, table
+from benchmarks.harness import Row, Section, Times, repeat, seconds_row, table, wall
 from evenhand import fair_policy, merit, simulate
 from evenhand.games import (
     CudaCascade,
@@ -44,17 +43,6 @@ def some_orders(m: int, n: int, seed: int = 1) -> Ints:
     rng = np.random.default_rng(seed)
     some = np.array([rng.permutation(m)[:K] for _ in range(min(n, 4096))])
     return np.tile(some, (-(-n // len(some)), 1))[:n]
-
-
-def repeat(work: Callable[[], object], times: int) -> Times:
-    """Time some work after one warm-up call."""
-    work()
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return Times(seconds)
 
 
 def pulls(game: Game, orders: Ints, sizes: Ints) -> Callable[[], object]:
@@ -108,8 +96,8 @@ def by_size() -> str:
             orders, asked = some_orders(graph.m, n), np.tile(sizes, (n, 1))
             kernel = kernel_times(card, orders, asked)
             few = max(1, 5000 // len(sizes))
-            whole = repeat(pulls(card, orders, asked), 7)
-            cpu = repeat(pulls(plain, orders[:few], asked[:few]), 3)
+            whole = repeat(pulls(card, orders, asked), 7, timer=wall)
+            cpu = repeat(pulls(plain, orders[:few], asked[:few]), 3, timer=wall)
             mean = float(card.pull(orders, asked, np.random.default_rng(1)).mean()) * graph.m
             rates = [rate(n * len(sizes), kernel), rate(n * len(sizes), whole)]
             rows.append([name, label, f"{mean:.1f}", *rates, rate(few * len(sizes), cpu)])
@@ -130,7 +118,7 @@ def by_batch() -> str:
         for n in (1, 10, 100, 1000, 6553):
             orders, asked = some_orders(graph.m, n), np.tile(np.arange(1, K + 1), (n, 1))
             kernel = kernel_times(card, orders, asked)
-            whole = repeat(pulls(card, orders, asked), 21)
+            whole = repeat(pulls(card, orders, asked), 21, timer=wall)
             rows.append([name, str(n * K), str(kernel), str(whole)])
     return table(
         "A pull by the size of its batch",
@@ -146,7 +134,10 @@ def reverse() -> str:
     for name, graph in readings().items():
         card, plain = CudaCascade(graph, p=P), IndependentCascade(graph, p=P)
         n, few = 20_000_000, 200_000
-        ours, cpu = repeat(merits(card, n), 7), repeat(merits(plain, few), 3)
+        ours, cpu = (
+            repeat(merits(card, n), 7, timer=wall),
+            repeat(merits(plain, few), 3, timer=wall),
+        )
         rows.append([name, str(ours), rate(n, ours), rate(few, cpu)])
     return table(
         "Reverse-reachable merits",
@@ -198,8 +189,8 @@ def large() -> str:
     for p, few in ((0.05, 500), (0.12, 5)):
         card, plain = CudaCascade(edges, m, p), IndependentCascade(edges, m, p)
         reached = float(card.pull(orders, asked, np.random.default_rng(3)).mean()) * m
-        ours = repeat(pulls(card, orders, asked), 3)
-        cpu = repeat(pulls(plain, orders[:few], asked[:few]), 3)
+        ours = repeat(pulls(card, orders, asked), 3, timer=wall)
+        cpu = repeat(pulls(plain, orders[:few], asked[:few]), 3, timer=wall)
         rows.append([f"{p}", f"{reached:.0f}", rate(len(orders), ours), rate(few, cpu)])
     return table(
         f"A random graph of {m} nodes and {n_edges} edges",

@@ -36,12 +36,6 @@ class Times(NamedTuple):
         return f"{in_words(self.median)} ({in_words(low)} to {in_words(high)})"
 
 
-def repeat(work: Callable[[], Any], times: int = 7, per: int = 1) -> Times:
-    """Time some work after one warm-up call; ``per`` units of it are done in a call."""
-    work()
-    return Times([clock(work) / per for _ in range(times)])
-
-
 def alternate(
     *works: tuple[Callable[[], Any], int], times: int = 7, warm_up: bool = True
 ) -> list[Times]:
@@ -60,6 +54,24 @@ def clock(work: Callable[[], Any]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+def wall(work: Callable[[], Any]) -> float:
+    """Wall-clock time of some work, for what does not happen on a processor."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def repeat(
+    work: Callable[[], Any],
+    times: int = 7,
+    per: int = 1,
+    timer: Callable[[Callable[[], Any]], float] = clock,
+) -> Times:
+    """Time some work after one warm-up call; ``per`` units of it are done in a call."""
+    work()
+    return Times([timer(work) / per for _ in range(times)])
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,9 @@ LEARNERS = {
     "muras_systematic": lambda m, k, t, s: learners.MURaS(
         m, k, t, lam=6.0, rounding=designs.Systematic, seed=s
     ),
+    "muras_conditional_poisson": lambda m, k, t, s: learners.MURaS(
+        m, k, t, lam=6.0, rounding=designs.ConditionalPoisson, seed=s
+    ),
     "muras_arm_by_arm": lambda m, k, t, s: learners.MURaS(m, k, t, lam=6.0, shuffled=False, seed=s),
     "urs": lambda m, k, t, s: learners.URS(m, k, seed=s),
     "etcg": lambda m, k, t, s: learners.ETCG(m, k, t, seed=s),

@@ -4,7 +4,7 @@ A call to numpy's generator costs as much as the loop that needs the number, and
 generator to compiled code more than a short loop does. So loops start generators of their own from
 its numbers. Cascades have one a call, xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021). Where
 rows are drawn, each has its own, SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) started from one
-number: it makes no difference to a row in how many calls the others were drawn.
+number: drawn in the same way, a row is the same however many are drawn with it.
 """
 
 import numpy as np

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.alias import alias_bits, build_alias, draw_alias
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
+from evenhand.designs.calibration import Law, calibrate, describe
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import centre, centred_coins, condition, contour, sigmoid
+from evenhand.designs.poisson_binomial import contour
 from evenhand.typing import Floats, Ints, Words, compiled
 from evenhand.words import draw_row_word, shuffle_row, start_row
 
 ComplexFloats = NDArray[np.complex128]
-MAX_STEPS = 500
-NEAR = 0.01  # how well log-odds are centred, in standard deviations: P(N = k) is then large
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
 MAX_PAIR_MATRIX = 5000
 MAX_LISTED = 2**16
@@ -64,7 +63,7 @@ class ConditionalPoisson(Design):
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
         self._follow(describe(log_weights, k), k)
 
-    def _follow(self, law: "Law", k: int) -> None:
+    def _follow(self, law: Law, k: int) -> None:
         self.log_weights, self.marginals, self._log_odds = law[:3]
         self._free, self._always, self._p, self._q, self._log_normaliser = law[3:]
         self.m, self.k = len(self.log_weights), k
@@ -227,8 +226,17 @@ class ConditionalPoisson(Design):
         return build_alias(probabilities), sets.astype(np.uint32)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        if self._n_sets <= min(n, MAX_LISTED):  # so that listing them pays
-            return draw_listed(*self._listing, rng.random(n))
+        if self._n_sets <= n:  # listing them pays
+            return self._sample_alike(n, rng)
+        return self._sample_arms(n, rng)
+
+    def _sample_alike(self, n: int, rng: np.random.Generator) -> Ints:
+        if self._n_sets > MAX_LISTED:
+            return self._sample_arms(n, rng)
+        return draw_listed(*self._listing, rng.random(n))
+
+    def _sample_arms(self, n: int, rng: np.random.Generator) -> Ints:
+        """Draw without listing sets."""
         rows = np.empty((n, self.k), np.int64)
         rows[:, self._k_free :] = self._always
         sampler = self._sampler
@@ -249,120 +257,6 @@ def check_same_arms(marginals: ArrayLike, m: int) -> None:
     """Refuse marginals of another number of arms."""
     if np.shape(marginals) != (m,):
         raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
-
-
-# log weights, the marginals they give and their log-odds (nan for arms without a choice); arms with
-# a choice, arms always in, the free coins p and 1 - p, and log Z of their weights. No named tuple:
-# handing one out of compiled code costs as much as a small fit.
-Law = tuple[Floats, Floats, Floats, Ints, Ints, Floats, Floats, float]
-
-
-@compiled
-def describe(log_weights: Floats, k: int) -> Law:
-    """Work out the law of log weights, their free part shifted near enough to the centre."""
-    free = np.flatnonzero(np.isfinite(log_weights))
-    n_always = np.sum(log_weights == np.inf)
-    theta = log_weights[free]
-    if len(theta) == 0:
-        return _law(log_weights, theta, theta, theta, 0.0, theta, theta)
-    theta, p, q = centred_coins(theta, k - n_always, NEAR)
-    log_heads, given, rest = condition(p, q, k - n_always)
-    return _law(log_weights, theta, p, q, log_heads, given, np.log(given / rest))
-
-
-@compiled
-def _law(
-    log_weights: Floats,
-    theta: Floats,
-    p: Floats,
-    q: Floats,
-    log_heads: float,
-    given: Floats,
-    logits: Floats,
-) -> Law:
-    """Put free and certain arms together."""
-    always = np.flatnonzero(log_weights == np.inf)
-    free = np.flatnonzero(np.isfinite(log_weights))
-    centred, marginals = log_weights.copy(), np.zeros(len(log_weights))
-    log_odds = np.full(len(log_weights), np.nan)
-    centred[free], marginals[free], log_odds[free], marginals[always] = theta, given, logits, 1.0
-    # chance of k heads over that of none: few logarithms of long products
-    log_tails, product = 0.0, 1.0
-    for a in range(len(theta)):
-        if q[a] < 1e-100:
-            log_tails += theta[a]
-        else:
-            product *= q[a]
-        if product < 1e-100:
-            log_tails -= np.log(product)
-            product = 1.0
-    log_tails -= np.log(product)
-    return centred, marginals, log_odds, free, always, p, q, log_heads + log_tails
-
-
-@compiled
-def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
-    """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
-    theta = np.log(target / (1.0 - target))  # infinite at 0 and 1
-    theta[target < 1e-300] = -np.inf
-    free = np.flatnonzero(np.isfinite(theta))
-    k_free = k - np.sum(target == 1.0)
-    if k_free <= 0 or k_free >= len(free):  # the free entries are 0 or 1 but for rounding
-        theta[free] = np.inf if k_free > 0 else -np.inf
-        return theta, np.empty(0), 0
-    wanted = theta[free]
-    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
-    theta[free] = wanted
-    return theta, wanted, k_free
-
-
-@compiled
-def calibrate(
-    target: Floats, start: Floats, start_log_odds: Floats, k: int, tol: float
-) -> tuple[Law, float, int]:
-    """Find the law whose marginals are the target; also the error left and the steps taken.
-
-    ``start`` are log weights to begin with and ``start_log_odds`` those of their marginals; nan
-    where there are none.
-    """
-    theta, wanted, k_free = split_certain(target, k)
-    free = np.flatnonzero(np.isfinite(theta))
-    if len(free) == 0:
-        return describe(theta, k), 0.0, 0
-    # conditioning raises log-odds by about pi / variance, up to a constant (Hajek, 1964)
-    chances, others = sigmoid(wanted)
-    begin = wanted - chances / max(1.0, (chances * others).sum())
-    begin = np.where(np.isfinite(start[free]), start[free], begin)
-    step = wanted - start_log_odds[free]  # the first one, where the beginning is a known design
-    if not np.isfinite(step).all() or np.isfinite(start_log_odds).sum() != len(free):
-        step = step[:0]
-    found, p, q, log_heads, given, logits, steps = _fit(begin, step, wanted, chances, k_free, tol)
-    law = _law(theta, found, p, q, log_heads, given, logits)
-    return law, np.abs(given - chances).max(), steps
-
-
-@compiled
-def _fit(
-    theta: Floats, step: Floats, wanted: Floats, target: Floats, k: int, tol: float
-) -> tuple[Floats, Floats, Floats, float, Floats, Floats, int]:
-    """Fixed point of the logits; ``wanted`` are the target's log-odds."""
-    length, n = 1.0, 0
-    if len(step) > 0:
-        theta, n = theta + step, 1
-    while True:
-        theta, p, q = centred_coins(theta, k, NEAR)
-        log_heads, given, rest = condition(p, q, k)
-        logits = np.log(given / rest)
-        if np.abs(given - target).max() <= tol or n >= MAX_STEPS:
-            return theta, p, q, log_heads, given, logits, n
-        lacking = wanted - logits
-        if n > 0:  # Barzilai-Borwein: the length that would have made the last step right
-            change = step - lacking
-            length = length * (step * change).sum() / (change * change).sum()
-            length = min(1.0, max(0.25, length))
-        step = lacking
-        theta = theta + length * step
-        n += 1
 
 
 @compiled

@@ -75,7 +75,7 @@ class Design(ABC):
             return sets[times > 0], times[times > 0]
         sets, times = np.empty((0, self.k), np.int64), np.empty(0, np.int64)
         for start in range(0, n, BLOCK):
-            drawn = self._sample(min(BLOCK, n - start), rng)
+            drawn = self._sample_alike(min(BLOCK, n - start), rng)
             sets = np.concatenate([sets, np.sort(drawn, axis=1)])
             times = np.concatenate([times, np.ones(len(drawn), np.int64)])
             if count_sets(self.m, self.k, n) < n:
@@ -84,6 +84,10 @@ class Design(ABC):
 
     @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> Ints: ...
+
+    def _sample_alike(self, n: int, rng: np.random.Generator) -> Ints:
+        """Draw n sets in a way that does not depend on n: one by one they would be the same."""
+        return self._sample(n, rng)
 
     @abstractmethod
     def _log_prob(self, rows: Ints) -> Floats: ...

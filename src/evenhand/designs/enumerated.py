@@ -11,11 +11,8 @@ from scipy.optimize import minimize
 from evenhand.alias import build_alias
 from evenhand.checks import check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
-from evenhand.designs.conditional_poisson import (
-    check_same_arms,
-    split_certain,
-    sum_weights,
-)
+from evenhand.designs.calibration import split_certain
+from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.poisson_binomial import centre
 from evenhand.typing import Floats, Ints, Words, compiled
