@@ -1,12 +1,13 @@
 """Estimators of merit: unbiased, with honest standard errors, within budget."""
 
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from evenhand import games, kshapley, merit
-from evenhand.merit.monte_carlo import _stderr
+from evenhand.merit.estimate import standard_error
 from tests.contracts import GAMES
 from tests.stat_checks import check_estimate, check_mean
 
@@ -37,6 +38,24 @@ def test_standard_errors_are_the_spread_of_repeated_estimates(estimate):
     check_mean(squares - claimed, np.zeros(game.m), resolution=3e-3)
 
 
+@pytest.mark.parametrize("cells", [2**22, 150], ids=["at once", "in blocks"])
+def test_taking_off_what_is_owed_to_company_brings_no_bias_and_honest_errors(cells, monkeypatch):
+    module = import_module("evenhand.merit.stratified")  # the name stands for the function
+    monkeypatch.setattr(module, "BLOCK_CELLS", cells)
+    worth, k, n = np.linspace(0.2, 1.0, 9), 6, 2000
+    game = games.SetFunction(lambda sets: (sets * worth).max(axis=1) * sets.mean(axis=1), m=9)
+    rng = np.random.default_rng(0)
+    runs = [merit.stratified(game, k, 160, rng) for _ in range(n)]
+    values = np.array([run.values for run in runs])
+    check_mean(values, kshapley(game, k), resolution=0.005)
+    squares = (values - values.mean(axis=0)) ** 2 * n / (n - 1)
+    claimed = np.array([run.stderr**2 for run in runs])
+    check_mean(squares - claimed, np.zeros(game.m), resolution=0.5 * claimed.mean())
+    monkeypatch.setattr(module, "_corrected", lambda samples, off: samples)
+    plain = np.array([merit.stratified(game, k, 160, rng).values for _ in range(n)])
+    assert values.var(axis=0).mean() < 0.5 * plain.var(axis=0).mean()
+
+
 def test_standard_errors_of_reverse_reachable_are_the_spread_of_repeated_estimates():
     game, k, n = GAMES["cascade"](), 3, 2000
     rng = np.random.default_rng(0)
@@ -50,7 +69,7 @@ def test_standard_errors_of_reverse_reachable_are_the_spread_of_repeated_estimat
 
 def test_standard_error_divides_by_n_minus_1():
     samples = np.array([[0.1, 0.5], [0.4, 0.2], [0.9, 0.3]])
-    found = _stderr(samples.sum(axis=0), (samples**2).sum(axis=0), 3)
+    found = standard_error(samples.sum(axis=0), (samples**2).sum(axis=0), 3)
     np.testing.assert_allclose(found, samples.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-12)
 
 

@@ -8,8 +8,10 @@ from shapiq_games import synthetic
 
 from evenhand import games, kshapley, merit
 from evenhand.combinations import combinations
-from evenhand.merit.monte_carlo import _cut_orders
+from evenhand.merit.blocks import cut_orders
 from tests import reference
+
+stratified = import_module("evenhand.merit.stratified")  # the name stands for the function
 
 
 @pytest.mark.parametrize(("m", "k", "block"), [(5, 0, 3), (5, 1, 2), (6, 3, 7), (4, 4, 9)])
@@ -191,11 +193,49 @@ def test_carrier_form_refuses_many_arms():
 
 @pytest.mark.parametrize("m", [4, 6, 20])
 def test_pairs_come_once_before_any_comes_again(m):
-    pairs = _cut_orders(m, 2, m - 1, np.random.default_rng(1))
+    pairs = cut_orders(m, 2, m - 1, np.random.default_rng(1))
     assert len({frozenset(pair) for pair in pairs.tolist()}) == len(pairs) == m * (m - 1) // 2
     for order in pairs.reshape(m - 1, m):
         assert sorted(order.tolist()) == list(range(m))
-    left = _cut_orders(m, m - 2, 3, np.random.default_rng(2))
+    left = cut_orders(m, m - 2, 3, np.random.default_rng(2))
     out = [set(range(m)) - set(row) for row in left.tolist()]
     assert all(len(pair) == 2 for pair in out)
     assert [sorted(set.union(*out[i : i + m // 2])) for i in (0, m // 2, m)] == [list(range(m))] * 3
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 6])
+def test_contrasts_are_means_inside_minus_means_outside(size):
+    m, n, rng = 7, 4, np.random.default_rng(size)
+    sets = cut_orders(m, size, n, rng)
+    values = rng.normal(size=len(sets))
+    contrasts, levels = stratified._contrast(sets, values, n, m)
+    orders = zip(np.split(sets, n), np.split(values, n), contrasts, levels, strict=True)
+    for rows, worth, contrast, level in orders:
+        assert level == pytest.approx(worth.mean())
+        for arm in range(m):
+            inside = (rows == arm).any(axis=1)
+            expected = worth[inside].mean() - worth[~inside].mean()
+            assert contrast[arm] == pytest.approx(expected)
+
+
+def test_arms_that_add_their_share_of_contrasts_have_them():
+    m, size, rng = 7, 3, np.random.default_rng(0)
+    believed = rng.normal(size=m)
+    believed -= believed.mean()
+    sets = next(combinations(m, size, block=comb(m, size)))
+    values = (believed * (m - 1) / m)[sets].sum(axis=1)
+    contrasts, _ = stratified._contrast(sets, values, 1, m)
+    np.testing.assert_allclose(contrasts[0], believed, atol=1e-14)
+
+
+def test_each_sample_is_corrected_by_the_others_regression():
+    rng = np.random.default_rng(0)
+    off = rng.normal(size=(6, 4))
+    samples = 3.0 * off + rng.normal(size=(6, 4))
+    found = stratified._corrected(samples, off)
+    for i in range(6):
+        others, off_others = np.delete(samples, i, axis=0), np.delete(off, i, axis=0)
+        factor = (off_others * (others - others.mean(axis=0))).sum() / (off_others**2).sum()
+        np.testing.assert_allclose(found[i], samples[i] - factor * off[i])
+    np.testing.assert_array_equal(stratified._corrected(samples, 0.0 * off), samples)
+    np.testing.assert_array_equal(stratified._corrected(samples[:2], off[:2]), samples[:2])

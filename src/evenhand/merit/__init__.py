@@ -3,8 +3,9 @@
 from evenhand.merit.carrier_form import carrier_form
 from evenhand.merit.estimate import Estimate
 from evenhand.merit.exact import exact, kshapley
-from evenhand.merit.monte_carlo import monte_carlo, stratified
+from evenhand.merit.monte_carlo import monte_carlo
 from evenhand.merit.reverse_reachable import reverse_reachable
+from evenhand.merit.stratified import stratified
 
 __all__ = [
     "Estimate",

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from evenhand.typing import Floats
+import numpy as np
+
+from evenhand.typing import Floats, Ints
 
 
 class Estimate(NamedTuple):
@@ -17,7 +19,6 @@ class Estimate(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> found = Estimate(np.array([0.30, 0.10]), np.array([0.01, 0.02]), queries=400)
     >>> found.values - 2 * found.stderr
     array([0.28, 0.06])
@@ -26,3 +27,8 @@ class Estimate(NamedTuple):
     values: Floats
     stderr: Floats
     queries: int
+
+
+def standard_error(total: Floats, square: Floats, n: int | Ints) -> Floats:
+    """Standard error of the mean of n samples with this total and sum of squares."""
+    return np.sqrt(np.maximum(square - total * total / n, 0.0) / (n - 1) / n)

@@ -1,0 +1,87 @@
+"""Random orders of the arms cut into sets of one size: each arm inside one and outside one."""
+
+import numpy as np
+
+from evenhand.typing import Ints, compiled
+
+
+@compiled
+def n_blocks(m: int, size: int) -> int:
+    """Blocks an order is cut into: enough for each arm to be inside one and outside one."""
+    width = min(size, m - size)
+    return 1 if width == 0 else (m + width - 1) // width
+
+
+@compiled
+def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
+    """Cut n random orders into blocks of ``size`` arms, or complements of blocks of m - size."""
+    width = min(size, m - size)
+    if width == 0:
+        orders = np.empty((n, m), np.int64)
+        orders[:] = np.arange(m)
+        return orders
+    if width == 2 and m % 2 == 0:
+        return _tournament(m, size, n, rng)
+    cut = n_blocks(m, size)
+    sets = np.empty((n * cut, size), np.int64)
+    arms = np.arange(m)
+    for i in range(n):
+        _shuffle(arms, m, rng)
+        for b in range(cut):
+            low, high = b * width, (b + 1) * width
+            if high > m:  # fill the last block with a random part of what came before
+                _bring_forward(arms, high - m, low, rng)
+                low, high = m - width, m
+            _write(arms, low, high, size == width, sets[i * cut + b])
+    return sets
+
+
+@compiled
+def _tournament(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
+    """Cut n orders into pairs, or their complements, no pair again before every other was there.
+
+    The rounds of a tournament of all against all (the circle method), in random order and with
+    arms for players at random.
+    """
+    sets = np.empty((n * m // 2, size), np.int64)
+    arms, rounds, others = np.arange(m), np.arange(m - 1), m - 1
+    for i in range(n):
+        if i % others == 0:
+            _shuffle(arms, m, rng)
+            _shuffle(rounds, others, rng)
+        r = rounds[i % others]
+        for b in range(m // 2):
+            first = arms[others if b == 0 else (r + b) % others]
+            second = arms[(r - b) % others]
+            row, filled = sets[i * m // 2 + b], 0
+            for arm in range(m):
+                if (arm == first or arm == second) == (size == 2):
+                    row[filled] = arm
+                    filled += 1
+    return sets
+
+
+@compiled
+def _shuffle(arms: Ints, n: int, rng: np.random.Generator) -> None:
+    for i in range(n - 1):
+        j = rng.integers(i, n)
+        arms[i], arms[j] = arms[j], arms[i]
+
+
+@compiled
+def _bring_forward(arms: Ints, count: int, end: int, rng: np.random.Generator) -> None:
+    """Move a random choice of arms[:end] to its last ``count`` places."""
+    for i in range(count):
+        place = end - 1 - i
+        j = rng.integers(0, place + 1)
+        arms[place], arms[j] = arms[j], arms[place]
+
+
+@compiled
+def _write(arms: Ints, low: int, high: int, inside: bool, row: Ints) -> None:
+    """Write arms[low:high], or all the others, into a row."""
+    if inside:
+        row[:] = arms[low:high]
+    else:
+        row[:low] = arms[:low]
+        row[low:] = arms[high:]
