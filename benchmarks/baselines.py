@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import logit
 
-from evenhand.designs.calibration import calibrate
+from evenhand.designs.calibration import NOTHING
 from evenhand.designs.head_tree import build_tree, draw_heads
+from evenhand.designs.poisson_binomial import centre, sigmoid
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
@@ -22,47 +23,111 @@ from evenhand.typing import Floats, Ints, compiled
 
 
 @compiled
+def calibrate_plainly(
+    target: Floats, k: int, tol: float, old: Floats, law: Floats
+) -> tuple[float, float, int]:
+    """Do what ``evenhand.designs.calibration.calibrate`` does, by the fixed point of the logits.
+
+    Exponentials, logarithms and one coin after the other.
+    """
+    free, k_free = np.flatnonzero((target > 0.0) & (target < 1.0)), k - np.sum(target == 1.0)
+    law[0], law[1] = np.where(target == 1.0, np.inf, -np.inf), target
+    wanted = np.log(target[free] / (1.0 - target[free]))
+    theta, step, length, n = wanted.copy(), wanted, 1.0, 0
+    if old.shape[1] > 0:
+        theta = np.where(np.isfinite(old[0][free]), old[0][free], wanted)
+    while True:
+        theta = theta + centre(theta, k_free, 0.01)
+        p, q = sigmoid(theta)
+        log_heads, given = condition_plainly(p, q, k_free)
+        error = np.abs(given - target[free]).max()
+        if error <= tol or n == 500:
+            law[0][free], law[1][free], law[3][free], law[4][free] = theta, given, p, q
+            return log_heads - np.log(q).sum(), error, n
+        lacking = wanted - np.log(given / (1.0 - given))
+        if n > 0:  # Barzilai and Borwein: without it the fixed point may cycle
+            change = step - lacking
+            length = length * (step * change).sum() / (change * change).sum()
+            length = min(1.0, max(0.25, length))
+        step = lacking
+        theta = theta + length * step
+        n += 1
+
+
+@compiled
+def condition_plainly(p: Floats, q: Floats, k: int) -> tuple[float, Floats]:
+    """Log-probability of k heads, and that of each coin's head given k."""
+    m = len(p)
+    forward, needed, pi = np.zeros((m + 1, k + 1)), np.zeros(k + 2), np.empty(m)
+    forward[0, 0] = needed[k] = 1.0
+    for i in range(m):
+        forward[i + 1, 0] = q[i] * forward[i, 0]
+        for j in range(1, k + 1):
+            forward[i + 1, j] = q[i] * forward[i, j] + p[i] * forward[i, j - 1]
+    for i in range(m - 1, -1, -1):
+        with_head = 0.0
+        for j in range(k + 1):
+            with_head += forward[i, j] * needed[j + 1]
+            needed[j] = q[i] * needed[j] + p[i] * needed[j + 1]
+        pi[i] = p[i] * with_head / forward[m, k]
+    return math.log(forward[m, k]), pi
+
+
+@compiled
 def fitted_round(
-    totals: Floats, counts: Ints, weights: Floats, k: int, eta: float, rng: np.random.Generator
+    calibrate: Any,
+    totals: Floats,
+    counts: Ints,
+    law: Floats,
+    k: int,
+    eta: float,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats, Ints, float]:
     """Fit the design of the current policy to 1e-8 and draw one set from the mixture.
 
-    Returns the log weights, the marginals, the arms in random order and M / K over C(M, K) times
+    Returns its law, the mixture's marginals, the arms in random order and M / K over C(M, K) times
     the set's probability.
     """
     m = len(totals)
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
     policy = fill(clipped_means(totals, counts, 1e-4), k)
-    nothing = np.full(m, np.nan)
-    law, _, _ = calibrate(policy, weights, nothing, k, 1e-8)
-    weights, marginals, _, free, always, coin_p, coin_q, log_normaliser = law
-    q = (1.0 - eta) * marginals + eta * k / m
+    new = np.empty((5, m))
+    log_normaliser, _, _ = calibrate(policy, k, 1e-8, law, new)
+    q = (1.0 - eta) * new[1] + eta * k / m
     if rng.random() < eta:
         arms = rng.permutation(m)[:k]
     else:
-        rows = np.empty((1, k), np.int64)
-        k_free = k - len(always)
+        free = np.flatnonzero(np.isfinite(new[0]))
+        heads, tails = new[3][free], new[4][free]
+        always = np.flatnonzero(new[0] == np.inf)
+        rows, k_free = np.empty((1, k), np.int64), k - len(always)
         rows[0, k_free:] = always
-        draw_heads(build_tree(coin_p, coin_q), coin_p, coin_q, free, rows, k_free, rng)
+        draw_heads(build_tree(heads, tails), heads, tails, free, rows, k_free, rng)
         arms = rows[0]
     log_prob = -log_normaliser
     for i in range(k):
-        log_prob += weights[arms[i]]
-    return weights, q, arms, m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
+        log_prob += new[0, arms[i]] if new[0, arms[i]] < np.inf else 0.0
+    return new, q, arms, m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
 
 
 @compiled
 def refit_every_round(
-    mu: Floats, target: Floats, k: int, rounds: int, eta: float, rng: np.random.Generator
+    calibrate: Any,
+    mu: Floats,
+    target: Floats,
+    k: int,
+    rounds: int,
+    eta: float,
+    rng: np.random.Generator,
 ) -> float:
     """Regret of IW-KSVFair on a noisy-OR game, refitted every round, all in one compiled loop."""
     m = len(mu)
     totals, counts = np.zeros(m), np.zeros(m, np.int64)
-    weights = np.full(m, np.nan)
+    law = NOTHING
     regret = 0.0
     half = 0.5 * math.erf(math.sqrt(0.5))  # mass of the noise between 0 and one deviation
     for _ in range(rounds):
-        weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
+        law, q, arms, row = fitted_round(calibrate, totals, counts, law, k, eta, rng)
         before = 0.0
         for r in range(k):
             miss = 1.0
@@ -77,6 +142,7 @@ def refit_every_round(
 
 @compiled
 def refit_every_round_cascade(
+    calibrate: Any,
     starts: Ints,
     targets: Any,
     p: float,
@@ -89,11 +155,11 @@ def refit_every_round_cascade(
     """The same on a cascade with a coin an arc."""
     m = len(target)
     totals, counts = np.zeros(m), np.zeros(m, np.int64)
-    weights = np.full(m, np.nan)
+    law = NOTHING
     seen, queue = np.full(m, -1, np.int64), np.empty(m, np.int64)
     regret = 0.0
     for t in range(rounds):
-        weights, q, arms, row = fitted_round(totals, counts, weights, k, eta, rng)
+        law, q, arms, row = fitted_round(calibrate, totals, counts, law, k, eta, rng)
         before = 0.0
         for r in range(k):
             active = toss(starts, targets, p, arms[: r + 1], t * k + r, seen, queue, rng)

@@ -4,6 +4,7 @@ Everything below the boundary trusts its input. A message names the argument, st
 then the value, and the way out where it is not obvious.
 """
 
+import math
 import operator
 from typing import Any
 
@@ -45,7 +46,7 @@ def check_number(name: str, value: Any, low: float, high: float) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if not (low <= number <= high and np.isfinite(number)):
+    if not (low <= number <= high and math.isfinite(number)):
         rule = f"lie in [{low:g}, {high:g}]" if np.isfinite(high) else f"be finite and >= {low:g}"
         raise ValueError(f"{name} must {rule}, got {name}={number!r}")
     return number
@@ -61,15 +62,23 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_vector(name: str, values: ArrayLike, low: float, high: float, remedy: str = "") -> Floats:
     """Return a non-empty 1-d float array whose entries all lie in [low, high]."""
-    if np.iscomplexobj(values):
-        raise TypeError(f"{name} must be real, got complex numbers")
+    vector = as_floats(name, values)
+    check_entries(name, vector, low, high, remedy)
+    return vector
+
+
+def as_floats(name: str, values: ArrayLike) -> Floats:
+    """Return a non-empty 1-d array of floats, not shared with the caller."""
     try:
-        vector = np.array(values, dtype=np.float64)
+        vector = np.array(values)
+        if vector.dtype.kind != "c":
+            vector = vector.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a vector of numbers, got {values!r}") from None
+    if vector.dtype.kind == "c":
+        raise TypeError(f"{name} must be real, got complex numbers")
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, got shape {vector.shape}")
-    check_entries(name, vector, low, high, remedy)
     return vector
 
 
@@ -90,12 +99,12 @@ def check_entries(name: str, values: Floats, low: float, high: float, remedy: st
 
 def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
     """Return marginals in [0, 1] and the integer k >= 1 they sum to, rounding errors mended."""
-    vector = check_vector("marginals", marginals, -np.inf, np.inf)
-    bad = first_outside(vector, -ROUNDING, 1.0 + ROUNDING)
+    vector = as_floats("marginals", marginals)
+    bad, total = mend_sum(vector)
     if bad >= 0:
+        check_entries("marginals", vector, -np.inf, np.inf)
         value = float(vector[bad])
         raise ValueError(f"marginals must lie in [0, 1], got marginals[{bad}]={value!r}")
-    total = mend_sum(vector)
     k = round(total)
     if k < 1 or abs(total - k) > SUM_TOLERANCE + 1e-14 * len(vector):
         raise ValueError(
@@ -163,13 +172,16 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
 
 
 @compiled
-def mend_sum(marginals: Floats) -> float:
-    """Clip to [0, 1] and return the sum; if it is nearly an integer, spread what it lacks.
+def mend_sum(marginals: Floats) -> tuple[int, float]:
+    """Clip to [0, 1]; if the sum is nearly an integer, spread what it lacks.
 
-    Spread in proportion to p (1 - p), so that 0 and 1 stay what they are.
+    Spread in proportion to p (1 - p), so that 0 and 1 stay what they are. Returns the first entry
+    outside beyond rounding, or -1, and the sum.
     """
     total = spread = 0.0
     for a in range(len(marginals)):
+        if not -ROUNDING <= marginals[a] <= 1.0 + ROUNDING:
+            return a, np.nan
         marginals[a] = min(1.0, max(0.0, marginals[a]))
         total += marginals[a]
         spread += marginals[a] * (1.0 - marginals[a])
@@ -178,7 +190,7 @@ def mend_sum(marginals: Floats) -> float:
         for a in range(len(marginals)):
             p = marginals[a]
             marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / spread)))
-    return total
+    return -1, total
 
 
 @compiled

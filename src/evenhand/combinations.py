@@ -1,10 +1,12 @@
-"""All sets of one size: listed block by block, and means of products over them."""
+"""All sets of one size: listed block by block, their orders, and means of products over them."""
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import permutations
 from math import comb, lgamma, log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.typing import Floats, Ints, compiled
 
@@ -32,6 +34,14 @@ def all_sets(m: int, size: int) -> Ints:
     sets = next(combinations(m, size, block=comb(m, size)))
     sets.flags.writeable = False
     return sets
+
+
+@lru_cache(maxsize=8)
+def all_orders(size: int) -> NDArray[np.uint32]:
+    """All orders of range(size), one row each, in lexicographic order."""
+    orders = np.array(list(permutations(range(size))), np.uint32)
+    orders.flags.writeable = False
+    return orders
 
 
 def count_sets(m: int, size: int, most: int) -> int:

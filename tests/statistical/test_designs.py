@@ -1,12 +1,17 @@
 """Laws of designs too large to list, and of counts."""
 
+from collections import Counter
+from itertools import permutations
+
 import numpy as np
 import pytest
 
+from evenhand.alias import build_alias
 from evenhand.designs import ConditionalPoisson, DependentRounding, Systematic, Uniform
+from evenhand.designs.design import MAX_ORDERED, draw_listed
 from evenhand.designs.head_tree import HeadTree
 from evenhand.policy import waterfill
-from tests.stat_checks import check_mean
+from tests.stat_checks import check_frequencies, check_mean
 
 pytestmark = pytest.mark.statistical
 
@@ -70,3 +75,31 @@ def test_small_marginals_are_not_rounded_away():
     inside = np.zeros((len(rows), 4))
     np.put_along_axis(inside, rows, 1.0, axis=1)
     check_mean(inside, marginals, resolution=2e-3)
+
+
+def test_listed_sets_come_in_every_order_as_often_as_they_should():
+    """The law of ordered sets: what set it is says nothing of its order."""
+    probabilities = np.array([0.5, 0.3, 0.2])
+    sets = np.array([[0, 1, 2], [1, 2, 3], [0, 2, 3]], np.uint32)
+    numbers = np.random.default_rng(0).random(60_000)
+    rows = draw_listed(build_alias(probabilities), sets, numbers)
+    expected = [
+        (tuple(order), p / 6)
+        for s, p in zip(sets, probabilities, strict=True)
+        for order in permutations(s.tolist())
+    ]
+    counts = Counter(map(tuple, rows.tolist()))
+    check_frequencies([counts[order] for order, _ in expected], [p for _, p in expected])
+    assert counts.total() == sum(counts[order] for order, _ in expected)
+
+
+def test_sets_with_too_many_orders_to_keep_are_shuffled():
+    k = MAX_ORDERED + 1
+    rows = draw_listed(
+        build_alias(np.ones(1)), np.arange(k)[None, :], np.random.default_rng(0).random(40_000)
+    )
+    assert (np.sort(rows, axis=1) == np.arange(k)).all()
+    for place in (0, k // 2, k - 1):
+        check_frequencies(np.bincount(rows[:, place]), np.full(k, 1 / k))
+    pairs = np.bincount(rows[:, 0] * k + rows[:, -1], minlength=k * k)
+    check_frequencies(pairs, (1 - np.eye(k)).ravel() / (k * (k - 1)))

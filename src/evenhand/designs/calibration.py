@@ -1,122 +1,184 @@
-"""Finding the log weights of a maximum-entropy design from its marginals."""
+"""Finding the coins of a maximum-entropy design from its marginals.
+
+A law is an array of five rows, a column an arm: log weights, marginals, 1 minus them, and the coins
+that show them when conditioned on k heads, p and 1 - p, each to full relative accuracy. Fitting
+works on the coins alone: odds are multiplied, and no exponential or logarithm is needed.
+"""
+
+import math
 
 import numpy as np
 
-from evenhand.designs.poisson_binomial import centre, centred_coins, condition, sigmoid
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.designs.poisson_binomial import centred_coins, condition
+from evenhand.typing import Floats, compiled
 
 MAX_STEPS = 500
-NEAR = 0.01  # how well log-odds are centred, in standard deviations: P(N = k) is then large
-
-# log weights, the marginals they give and their log-odds (nan for arms without a choice); arms with
-# a choice, arms always in, the free coins p and 1 - p, and log Z of their weights. No named tuple:
-# handing one out of compiled code costs as much as a small fit.
-Law = tuple[Floats, Floats, Floats, Ints, Ints, Floats, Floats, float]
+NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is then large
+NOTHING = np.empty((5, 0))  # no law to begin with
 
 
 @compiled
-def describe(log_weights: Floats, k: int) -> Law:
-    """Work out the law of log weights, their free part shifted near enough to the centre."""
+def describe(log_weights: Floats, k: int, law: Floats) -> float:
+    """Work out the law of log weights, shifted near enough to the centre; returns log Z."""
     free = np.flatnonzero(np.isfinite(log_weights))
-    n_always = np.sum(log_weights == np.inf)
-    theta = log_weights[free]
-    if len(theta) == 0:
-        return _law(log_weights, theta, theta, theta, 0.0, theta, theta)
-    theta, p, q = centred_coins(theta, k - n_always, NEAR)
-    log_heads, given, rest = condition(p, q, k - n_always)
-    return _law(log_weights, theta, p, q, log_heads, given, np.log(given / rest))
-
-
-@compiled
-def _law(
-    log_weights: Floats,
-    theta: Floats,
-    p: Floats,
-    q: Floats,
-    log_heads: float,
-    given: Floats,
-    logits: Floats,
-) -> Law:
-    """Put free and certain arms together."""
-    always = np.flatnonzero(log_weights == np.inf)
-    free = np.flatnonzero(np.isfinite(log_weights))
-    centred, marginals = log_weights.copy(), np.zeros(len(log_weights))
-    log_odds = np.full(len(log_weights), np.nan)
-    centred[free], marginals[free], log_odds[free], marginals[always] = theta, given, logits, 1.0
-    # chance of k heads over that of none: few logarithms of long products
-    log_tails, product = 0.0, 1.0
-    for a in range(len(theta)):
-        if q[a] < 1e-100:
-            log_tails += theta[a]
-        else:
-            product *= q[a]
-        if product < 1e-100:
-            log_tails -= np.log(product)
-            product = 1.0
-    log_tails -= np.log(product)
-    return centred, marginals, log_odds, free, always, p, q, log_heads + log_tails
-
-
-@compiled
-def split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
-    """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
-    theta = np.log(target / (1.0 - target))  # infinite at 0 and 1
-    theta[target < 1e-300] = -np.inf
-    free = np.flatnonzero(np.isfinite(theta))
-    k_free = k - np.sum(target == 1.0)
-    if k_free <= 0 or k_free >= len(free):  # the free entries are 0 or 1 but for rounding
-        theta[free] = np.inf if k_free > 0 else -np.inf
-        return theta, np.empty(0), 0
-    wanted = theta[free]
-    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
-    theta[free] = wanted
-    return theta, wanted, k_free
+    law[0], law[3], law[4] = log_weights, log_weights == np.inf, log_weights == -np.inf
+    if len(free) > 0:
+        k_free = k - np.sum(log_weights == np.inf)
+        law[0][free], law[3][free], law[4][free] = centred_coins(log_weights[free], k_free, NEAR)
+    log_heads = condition(law[3], law[4], k, law[1], law[2])
+    return _log_normaliser(law, log_heads)
 
 
 @compiled
 def calibrate(
-    target: Floats, start: Floats, start_log_odds: Floats, k: int, tol: float
-) -> tuple[Law, float, int]:
-    """Find the law whose marginals are the target; also the error left and the steps taken.
+    target: Floats, k: int, tol: float, old: Floats, law: Floats
+) -> tuple[float, float, int]:
+    """Find the law whose marginals are the target; returns log Z, the error left and the steps.
 
-    ``start`` are log weights to begin with and ``start_log_odds`` those of their marginals; nan
-    where there are none.
+    ``old`` is a law to begin with, or none at all; nan for marginals that are not known. Target
+    entries of nearly 0 or 1 that leave no choice are set to it.
     """
-    theta, wanted, k_free = split_certain(target, k)
-    free = np.flatnonzero(np.isfinite(theta))
-    if len(free) == 0:
-        return describe(theta, k), 0.0, 0
-    # conditioning raises log-odds by about pi / variance, up to a constant (Hajek, 1964)
-    chances, others = sigmoid(wanted)
-    begin = wanted - chances / max(1.0, (chances * others).sum())
-    begin = np.where(np.isfinite(start[free]), start[free], begin)
-    step = wanted - start_log_odds[free]  # the first one, where the beginning is a known design
-    if not np.isfinite(step).all() or np.isfinite(start_log_odds).sum() != len(free):
-        step = step[:0]
-    found, p, q, log_heads, given, logits, steps = _fit(begin, step, wanted, chances, k_free, tol)
-    law = _law(theta, found, p, q, log_heads, given, logits)
-    return law, np.abs(given - chances).max(), steps
+    settle(target, k)
+    given, rest, p, q = law[1], law[2], law[3], law[4]
+    ease, step = np.empty(len(target)), np.zeros(len(target))
+    length, n = 1.0, _begin(target, old, p, q, ease, step)
+    while True:
+        _recentre(p, q, k)
+        log_heads = condition(p, q, k, given, rest)
+        error = 0.0
+        for a in range(len(target)):
+            error = max(error, abs(given[a] - target[a]))
+        if error <= tol or n >= MAX_STEPS:
+            law[0] = np.log(p / q)
+            return _log_normaliser(law, log_heads), error, n
+        length = _lengthen(target, given, rest, ease, step, length, n)
+        for a in range(len(target)):
+            if 0.0 < target[a] < 1.0:
+                up, down = target[a] * rest[a], (1.0 - target[a]) * given[a]
+                p[a], q[a] = _tilt(p[a], q[a], up, down, length * ease[a])
+        n += 1
 
 
 @compiled
-def _fit(
-    theta: Floats, step: Floats, wanted: Floats, target: Floats, k: int, tol: float
-) -> tuple[Floats, Floats, Floats, float, Floats, Floats, int]:
-    """Fixed point of the logits; ``wanted`` are the target's log-odds."""
-    length, n = 1.0, 0
-    if len(step) > 0:
-        theta, n = theta + step, 1
-    while True:
-        theta, p, q = centred_coins(theta, k, NEAR)
-        log_heads, given, rest = condition(p, q, k)
-        logits = np.log(given / rest)
-        if np.abs(given - target).max() <= tol or n >= MAX_STEPS:
-            return theta, p, q, log_heads, given, logits, n
-        lacking = wanted - logits
-        if n > 0:  # Barzilai-Borwein: the length that would have made the last step right
-            change = step - lacking
-            length = length * (step * change).sum() / (change * change).sum()
-            length = min(1.0, max(0.25, length))
-        step = lacking
-        theta = theta + length * step
-        n += 1
+def settle(target: Floats, k: int) -> None:
+    """Leave no choice where there is none but for rounding."""
+    n_free = k_free = 0
+    for a in range(len(target)):
+        if target[a] < 1e-300:
+            target[a] = 0.0
+        n_free += 0.0 < target[a] < 1.0
+        k_free += target[a] == 1.0
+    k_free = k - k_free
+    if k_free <= 0 or k_free >= n_free:
+        for a in range(len(target)):
+            if 0.0 < target[a] < 1.0:
+                target[a] = 1.0 if k_free > 0 else 0.0
+
+
+@compiled
+def _begin(target: Floats, old: Floats, p: Floats, q: Floats, ease: Floats, step: Floats) -> int:
+    """Choose the first coins; returns how many steps of the fit that was, 0 or 1.
+
+    Conditioning adds about pi / variance to log-odds, up to a constant (Hajek, 1964). So they grow
+    faster than those of the coin, by 1 + pi (1 - pi) / variance; ``ease`` is one over that.
+    """
+    variance, stepped = 0.0, 0
+    for t in target:
+        variance += t * (1.0 - t)
+    variance = max(1.0, variance)
+    for a in range(len(target)):
+        t = target[a]
+        p[a], q[a], ease[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
+        if not 0.0 < t < 1.0:
+            continue
+        if old.shape[1] == 0 or not 0.0 < old[3, a] < 1.0:
+            x = t / variance
+            p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
+        elif np.isfinite(old[1, a]):
+            up, down = t * old[2, a], (1.0 - t) * old[1, a]
+            p[a], q[a] = _tilt(old[3, a], old[4, a], up, down, ease[a])
+            step[a], stepped = ease[a] * _log_ratio(up, down), 1
+        else:
+            p[a], q[a] = old[3, a], old[4, a]
+    return stepped
+
+
+@compiled
+def _lengthen(
+    target: Floats,
+    given: Floats,
+    rest: Floats,
+    ease: Floats,
+    step: Floats,
+    length: float,
+    n: int,
+) -> float:
+    """Write what the coins' log-odds lack into ``step``; return how much of it to give.
+
+    Barzilai-Borwein: what would have made the last step right.
+    """
+    product = square = 0.0
+    for a in range(len(target)):
+        if 0.0 < target[a] < 1.0:
+            up, down = target[a] * rest[a], (1.0 - target[a]) * given[a]
+            lacking = ease[a] * _log_ratio(up, down)
+            change = step[a] - lacking
+            product += step[a] * change
+            square += change * change
+            step[a] = lacking
+    if n == 0 or square == 0.0:
+        return length
+    return min(1.0, max(0.25, length * product / square))
+
+
+@compiled
+def _recentre(p: Floats, q: Floats, k: int) -> None:
+    """Multiply all odds alike until about k heads are expected; they never are far off."""
+    for _ in range(MAX_STEPS):
+        heads, variance = -float(k), 0.0
+        for a in range(len(p)):
+            heads += p[a]
+            variance += p[a] * q[a]
+        if abs(heads) <= NEAR * math.sqrt(variance):
+            return
+        factor = math.exp(min(1.0, max(-1.0, -heads / variance)))
+        for a in range(len(p)):
+            p[a], q[a] = _tilt(p[a], q[a], factor, 1.0, 1.0)
+
+
+@compiled
+def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[float, float]:
+    """Multiply a coin's odds by (up / down)^power, for powers up to 1.
+
+    The power is taken to second order, and never further than 1 would lead.
+    """
+    more, less = 1.0 + power, 1.0 - power
+    head, tail = p * (more * up + less * down), q * (less * up + more * down)
+    return head / (head + tail), tail / (head + tail)
+
+
+@compiled
+def _log_ratio(up: float, down: float) -> float:
+    """Return log(up / down) to second order."""
+    return 2.0 * (up - down) / (up + down)
+
+
+@compiled
+def _log_normaliser(law: Floats, log_heads: float) -> float:
+    """Chance of k heads over that of none, by few logarithms of long products.
+
+    Marginals of arms without a choice are made exact on the way.
+    """
+    log_tails, product = 0.0, 1.0
+    for a in range(law.shape[1]):
+        theta, q = law[0, a], law[4, a]
+        if not np.isfinite(theta):
+            law[1, a], law[2, a] = theta > 0.0, theta < 0.0
+        elif q < 1e-100:
+            log_tails += theta
+        else:
+            product *= q
+        if product < 1e-100:
+            log_tails -= math.log(product)
+            product = 1.0
+    return log_heads + log_tails - math.log(product)

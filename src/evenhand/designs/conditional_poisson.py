@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.alias import alias_bits, build_alias, draw_alias
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
-from evenhand.designs.calibration import Law, calibrate, describe
+from evenhand.designs.calibration import NEAR, NOTHING, calibrate, describe
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import contour
+from evenhand.designs.poisson_binomial import centred_coins, contour
 from evenhand.typing import Floats, Ints, Words, compiled
 from evenhand.words import draw_row_word, shuffle_row, start_row
 
@@ -61,21 +61,21 @@ class ConditionalPoisson(Design):
 
     def __init__(self, log_weights: Floats, k: int) -> None:
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
-        self._follow(describe(log_weights, k), k)
+        law = np.empty((5, len(log_weights)))
+        self._follow(law, describe(log_weights, k, law), k)
 
-    def _follow(self, law: Law, k: int) -> None:
-        self.log_weights, self.marginals, self._log_odds = law[:3]
-        self._free, self._always, self._p, self._q, self._log_normaliser = law[3:]
-        self.m, self.k = len(self.log_weights), k
-        self._k_free = k - len(self._always)
+    def _follow(self, law: Floats, log_normaliser: float, k: int) -> None:
+        self.log_weights, self.marginals = law[0], law[1]
+        self.m, self.k = law.shape[1], k
+        self._law, self._log_normaliser = law, log_normaliser
 
     @classmethod
     def fit(cls, marginals: ArrayLike, tol: float = 1e-10, start: Floats | None = None) -> Self:
         r"""Find the design with these marginals.
 
         Steps :math:`\theta \mathrel{+}= s (\operatorname{logit} \pi - \operatorname{logit}
-        \pi(\theta))` with a Barzilai-Borwein length s; a handful of them suffice. Entries of
-        exactly 0 and 1 are taken out first.
+        \pi(\theta))` with a Barzilai-Borwein length s; a handful of them suffice. Arms of
+        exactly 0 and 1 stay what they are.
 
         Parameters
         ----------
@@ -86,27 +86,22 @@ class ConditionalPoisson(Design):
         start
             Log weights to begin with, for instance those of a similar design.
         """
-        begin = None if start is None else np.asarray(start, np.float64)
-        return cls._calibrate(marginals, tol, begin, None)
+        target, k = check_marginals(marginals)
+        old = NOTHING if start is None else coins_of(np.asarray(start, np.float64), len(target), k)
+        return cls._calibrate(target, k, tol, old)
 
     @classmethod
-    def _calibrate(
-        cls, marginals: ArrayLike, tol: float, start: Floats | None, log_odds: Floats | None
-    ) -> Self:
-        target, k = check_marginals(marginals)
+    def _calibrate(cls, target: Floats, k: int, tol: float, old: Floats) -> Self:
         check_positive("tol", tol)
-        none = np.full(len(target), np.nan)
-        begin = none if start is None else start
-        if begin.shape != target.shape:
-            raise ValueError(f"start must have shape ({len(target)},), got {begin.shape}")
-        law, error, steps = calibrate(target, begin, none if log_odds is None else log_odds, k, tol)
+        law = np.empty((5, len(target)))
+        log_normaliser, error, steps = calibrate(target, k, tol, old, law)
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
                 f"steps, tol={tol:g}; raise tol"
             )
         design = cls.__new__(cls)
-        design._follow(law, k)  # already worked out
+        design._follow(law, log_normaliser, k)  # already worked out
         return design
 
     @classmethod
@@ -139,7 +134,7 @@ class ConditionalPoisson(Design):
     def refit(self, marginals: ArrayLike, tol: float = 1e-10) -> Self:
         """Fit other marginals of the same arms, starting from this design."""
         check_same_arms(marginals, self.m)
-        return type(self)._calibrate(marginals, tol, self.log_weights, self._log_odds)
+        return self._calibrate(*check_marginals(marginals), tol, self._law)
 
     def pair_marginals(self, pairs: ArrayLike | None = None) -> Floats:
         """Probability that both arms of a pair are in.
@@ -176,32 +171,53 @@ class ConditionalPoisson(Design):
 
     def _joint(self, i: Ints, j: Ints) -> Floats:
         """Joint marginals of free arms by the contour sum: take both coins out."""
-        cosines, sines, g_re, g_im, _ = contour(self._p, self._q, self._k_free)
+        p, q = self._coins
+        cosines, sines, g_re, g_im, _ = contour(p, q, self._k_free)
         turn: ComplexFloats = cosines + 1j * sines
         g = (g_re + 1j * g_im) * turn**2
         total = 1.0 + 2.0 * g_re.sum()
 
         def out(a: Ints) -> ComplexFloats:
-            return self._p[a, None] / (self._q[a, None] + self._p[a, None] * turn)
+            return p[a, None] / (q[a, None] + p[a, None] * turn)
 
-        if len(i) > len(self._p) ** 2 // 4:  # nearly all of them: one matrix product
-            every = out(np.arange(len(self._p)))
+        if len(i) > len(p) ** 2 // 4:  # nearly all of them: one matrix product
+            every = out(np.arange(len(p)))
             sums = ((every * g) @ every.T).real[i, j]
         else:
             sums = np.einsum("pn,n,pn->p", out(i), g, out(j)).real
-        return np.maximum((self._p[i] * self._p[j] + 2.0 * sums) / total, 0.0)
+        return np.maximum((p[i] * p[j] + 2.0 * sums) / total, 0.0)
 
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        return {"log_weights": self.log_weights}
+        return {"law": self._law, "log_normaliser": np.array(self._log_normaliser)}
 
     @classmethod
     def from_state(cls, state: dict[str, Floats], k: int) -> Self:
         """Make the design that gave this state."""
-        return cls(state["log_weights"], k)
+        design = cls.__new__(cls)
+        design._follow(state["law"], float(state["log_normaliser"]), k)
+        return design
+
+    @cached_property
+    def _free(self) -> Ints:
+        """Arms with a choice."""
+        return np.flatnonzero(np.isfinite(self.log_weights))
+
+    @cached_property
+    def _always(self) -> Ints:
+        return np.flatnonzero(self.log_weights == np.inf)
+
+    @property
+    def _k_free(self) -> int:
+        return self.k - len(self._always)
+
+    @cached_property
+    def _coins(self) -> tuple[Floats, Floats]:
+        """Chances of head and tail of the arms with a choice."""
+        return self._law[3, self._free], self._law[4, self._free]
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
@@ -243,20 +259,31 @@ class ConditionalPoisson(Design):
         if isinstance(sampler, np.ndarray):
             _draw_distinct(sampler, self._free, rows, self._k_free, rng.random(n))
         else:
-            draw_heads(sampler, self._p, self._q, self._free, rows, self._k_free, rng)
+            draw_heads(sampler, *self._coins, self._free, rows, self._k_free, rng)
         return rows
 
     @cached_property
     def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
         table = build_table(self.log_weights[self._free], self._k_free, self._log_normaliser)
-        return table if len(table) else build_tree(self._p, self._q)
+        return table if len(table) else build_tree(*self._coins)
 
 
 def check_same_arms(marginals: ArrayLike, m: int) -> None:
     """Refuse marginals of another number of arms."""
     if np.shape(marginals) != (m,):
         raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
+
+
+def coins_of(start: Floats, m: int, k: int) -> Floats:
+    """Return log weights to begin with as a law whose marginals are not known."""
+    if start.shape != (m,):
+        raise ValueError(f"start must have shape ({m},), got {start.shape}")
+    old, free = np.full((5, m), np.nan), np.isfinite(start)
+    k_free = k - int(np.sum(start == np.inf))
+    if 0 < k_free < free.sum():
+        _, old[3, free], old[4, free] = centred_coins(start[free], k_free, NEAR)
+    return old
 
 
 @compiled

@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.alias import alias_bits, draw_alias
 from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
-from evenhand.combinations import count_sets
+from evenhand.combinations import all_orders, count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import draw_row_word, shuffle_row, start_row
+from evenhand.words import draw_row_word, shuffle_row, start_row, uniform
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
+MAX_ORDERED = 7  # of so many arms all orders are kept, which is faster than swapping arms
 
 
 class Design(ABC):
@@ -115,15 +116,26 @@ def shuffle(row: Ints, rng: np.random.Generator) -> None:
         row[r], row[j] = row[j], row[r]
 
 
-@compiled
 def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -> Ints:
     """Draw a listed set, in random order, for every number, by the alias table of their law."""
+    k = sets.shape[1]
+    orders = all_orders(k) if k <= MAX_ORDERED else np.arange(k, dtype=np.uint32)[None, :]
+    return _draw_listed(table, sets, orders, numbers)
+
+
+@compiled
+def _draw_listed(
+    table: Words, sets: NDArray[np.integer[Any]], orders: NDArray[np.uint32], numbers: Floats
+) -> Ints:
     n, k = len(numbers), sets.shape[1]
     rows, bits = np.empty((n, k), np.int64), alias_bits(table)
     for i in range(n):
         word, state = draw_row_word(start_row(numbers[i]))
         drawn = draw_alias(table, bits, word)
+        word, _ = draw_row_word(state)
+        order = np.uint64(uniform(word) * len(orders))
         for r in range(k):
-            rows[i, r] = sets[drawn, r]
-        shuffle_row(rows[i], state)
+            rows[i, r] = sets[drawn, orders[order, r]]
+        if k > MAX_ORDERED:
+            shuffle_row(rows[i], state)
     return rows

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from evenhand.alias import build_alias
 from evenhand.checks import check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
-from evenhand.designs.calibration import split_certain
+from evenhand.designs.calibration import settle
 from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.poisson_binomial import centre
@@ -88,7 +88,7 @@ class EnumeratedMaxEntropy(Design):
     ) -> Self:
         target, k = check_marginals(marginals)
         check_positive("tol", tol)
-        theta, wanted, k_free = split_certain(target, k)
+        theta, wanted, k_free = _split_certain(target, k)
         free = np.isfinite(theta)
         if count_sets(int(free.sum()), k_free, MAX_SETS) > MAX_SETS:
             raise ValueError(
@@ -133,6 +133,21 @@ class EnumeratedMaxEntropy(Design):
     @cached_property
     def _table(self) -> Words:
         return build_alias(self.probabilities)
+
+
+@compiled
+def _split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
+    """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
+    settle(target, k)
+    theta = np.log(target / (1.0 - target))
+    free = np.flatnonzero(np.isfinite(theta))
+    if len(free) == 0:
+        return theta, np.empty(0), 0
+    k_free = k - np.sum(target == 1.0)
+    wanted = theta[free]
+    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
+    theta[free] = wanted
+    return theta, wanted, k_free
 
 
 def _bfgs(

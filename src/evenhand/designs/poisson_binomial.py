@@ -71,11 +71,14 @@ def centred_coins(theta: Floats, k: int, near: float) -> tuple[Floats, Floats, F
 
 
 @compiled
-def condition(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
-    """Return log P(N = k), the marginals given N = k, and 1 minus them; by the cheaper method."""
+def condition(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+    """Return log P(N = k); fill in the marginals given N = k, and 1 minus them.
+
+    By the cheaper method.
+    """
     if min(k, len(p) - k) <= RECURSION_UP_TO:
-        return by_recursion(p, q, k)
-    return by_contour(p, q, k)
+        return by_recursion(p, q, k, pi, rest)
+    return by_contour(p, q, k, pi, rest)
 
 
 @compiled
@@ -90,48 +93,61 @@ def n_points(m: int, variance: float) -> int:
 
 
 @compiled
-def by_recursion(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
-    """Forward and backward recursion over the coins, over the head counts that can still be k."""
-    m = len(p)
-    # forward[i, j - low]: chance of j heads among the first i coins, from low = max(0, k - m + i)
-    # to min(i, k), and a 0 behind
-    forward = np.empty((m + 1, min(k, m - k) + 2))
-    forward[0, 0], forward[0, 1] = 1.0, 0.0
-    low = 0
-    for i in range(m):
-        before, after = forward[i], forward[i + 1]
-        head, tail = p[i], q[i]
-        low_before, low = low, max(0, k - m + i + 1)
-        n = min(i + 1, k) - low + 1
-        after[n] = 0.0
-        if low == low_before:
-            after[0] = tail * before[0]
-            for c in range(1, n):
-                after[c] = tail * before[c] + head * before[c - 1]
-        else:
-            for c in range(n):
-                after[c] = tail * before[c + 1] + head * before[c]
-    total = forward[m, 0]
-    pi, rest = np.empty(m), np.empty(m)
-    needed = np.zeros(k + 2)  # needed[j]: chance of the k - j heads still needed after coin a
-    needed[k] = 1.0
-    for a in range(m - 1, -1, -1):
-        low = max(0, k - m + a)
-        before = forward[a]
-        with_head = with_tail = 0.0
-        same = needed[low]
-        for j in range(low, min(a, k) + 1):
-            one_less = needed[j + 1]
-            with_head += before[j - low] * one_less
-            with_tail += before[j - low] * same
-            needed[j] = q[a] * same + p[a] * one_less
-            same = one_less
-        pi[a], rest[a] = p[a] * with_head / total, q[a] * with_tail / total
-    return math.log(total), pi, rest
+def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+    """Forward and backward recursion over the coins, two at a time, for at most k heads."""
+    if 2 * k > len(p):  # fewer tails
+        return _count_pairs(q, p, len(p) - k, rest, pi)
+    return _count_pairs(p, q, k, pi, rest)
 
 
 @compiled
-def by_contour(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
+def _count_pairs(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+    m, width = len(p), k + 1
+    n_pairs = (m + 1) // 2
+    # forward[i * width + j]: chance of j heads among the first i pairs
+    forward = np.empty((n_pairs + 1) * width)
+    forward[:width] = 0.0
+    forward[0] = 1.0
+    for i in range(n_pairs):
+        none, second, first, both = _pair(p, q, i)
+        one_less = two_less = 0.0
+        for j in range(i * width, (i + 1) * width):
+            same = forward[j]
+            forward[j + width] = none * same + (first + second) * one_less + both * two_less
+            one_less, two_less = same, one_less
+    total = forward[n_pairs * width + k]
+    needed = np.zeros(k + 3)  # needed[j]: chance of the k - j heads still needed after pair i
+    needed[k] = 1.0
+    for i in range(n_pairs - 1, -1, -1):
+        none, second, first, both = _pair(p, q, i)
+        with_none = with_one = with_both = 0.0
+        same, one_more = needed[0], needed[1]
+        for j in range(width):
+            before, two_more = forward[i * width + j], needed[j + 2]
+            with_none += before * same
+            with_one += before * one_more
+            with_both += before * two_more
+            needed[j] = none * same + (first + second) * one_more + both * two_more
+            same, one_more = one_more, two_more
+        none, both = none * with_none / total, both * with_both / total
+        first, second = first * with_one / total, second * with_one / total
+        pi[2 * i], rest[2 * i] = first + both, second + none
+        if 2 * i + 1 < m:
+            pi[2 * i + 1], rest[2 * i + 1] = second + both, first + none
+    return math.log(total)
+
+
+@compiled
+def _pair(p: Floats, q: Floats, i: int) -> tuple[float, float, float, float]:
+    """Chance that no head, only the second, only the first, or both show in the i-th pair."""
+    a, b = 2 * i, 2 * i + 1
+    if b == len(p):
+        return q[a], 0.0, p[a], 0.0
+    return q[a] * q[b], q[a] * p[b], p[a] * q[b], p[a] * p[b]
+
+
+@compiled
+def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
     r"""Trapezoidal rule on the unit circle, exact up to aliasing.
 
     :math:`P(N=k) = \frac1n \sum_j g_j` with :math:`g_j = e^{-ikx_j} \prod_a z_{aj}` and
@@ -141,7 +157,7 @@ def by_contour(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
     cosines, sines, g_re, g_im, n = contour(p, q, k)
     m = len(p)
     total = 1.0 + 2.0 * g_re.sum()
-    pi, rest = np.ones(m), np.ones(m)
+    pi[:], rest[:] = 1.0, 1.0
     block = 1024  # coins at a time, so that they stay in the nearest cache
     for start in range(0, m, block):
         stop = min(start + block, m)
@@ -156,7 +172,7 @@ def by_contour(p: Floats, q: Floats, k: int) -> tuple[float, Floats, Floats]:
                 pi[a] += scale * (shifted_re * z_re + shifted_im * z_im)
     for a in range(m):
         pi[a], rest[a] = p[a] * pi[a] / total, q[a] * rest[a] / total
-    return math.log(total / n), pi, rest
+    return math.log(total / n)
 
 
 @compiled

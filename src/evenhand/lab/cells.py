@@ -14,8 +14,9 @@ from evenhand.policy import fair_policy
 from evenhand.simulation import simulate
 from evenhand.streams import stream
 
-# raised when the same seed would give other numbers, rounding aside: 1 plus, by the kind of game
-# and by that of the learner, how often that was so
+# raised when the same seed would give other numbers, rounding aside: 1 plus, by the kind of game,
+# by that of the learner, and by that of a learner whose sets are few enough to be listed, how often
+# that was so
 GAME_STREAMS = {"facebook": 1, "facebook-stand-in": 1}
 LEARNER_STREAMS = {
     "iw-ksvfair": 1,
@@ -24,6 +25,14 @@ LEARNER_STREAMS = {
     "no-iw": 1,
     "muras": 1,
     "urs": 1,
+    "even-hand": 1,
+}
+FEW_SETS = ("synthetic", "hard-pair", "drawn")
+LISTED_STREAMS = {
+    "iw-ksvfair": 1,
+    "iw-ksvfair-exact": 1,
+    "no-mix": 1,
+    "no-iw": 1,
     "even-hand": 1,
 }
 
@@ -49,9 +58,7 @@ class Cell:
             "horizon": self.horizon,
             "replication": self.replication,
             "seed": self.seed,
-            "streams": 1
-            + GAME_STREAMS.get(self.game["kind"], 0)
-            + LEARNER_STREAMS.get(self.learner["kind"], 0),
+            "streams": _streams(self.game["kind"], self.learner["kind"]),
         }
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
@@ -59,6 +66,11 @@ class Cell:
     def id(self) -> str:
         """Name of the cell's file: a hash of its key."""
         return hashlib.sha256(self.key.encode()).hexdigest()[:20]
+
+
+def _streams(game: str, learner: str) -> int:
+    listed = LISTED_STREAMS.get(learner, 0) if game in FEW_SETS else 0
+    return 1 + GAME_STREAMS.get(game, 0) + LEARNER_STREAMS.get(learner, 0) + listed
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
