@@ -21,7 +21,7 @@ GAME_STREAMS = {"facebook": 1, "facebook-stand-in": 1}
 LEARNER_STREAMS = {
     "iw-ksvfair": 1,
     "iw-ksvfair-exact": 1,
-    "no-mix": 1,
+    "no-mix": 2,  # its weights are so large that rounding is not aside
     "no-iw": 1,
     "muras": 1,
     "urs": 1,
