@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import logit
 
-from evenhand.designs.calibration import NOTHING
+from evenhand.designs.calibration import HEADS, LOG_WEIGHTS, MARGINALS, NOTHING, TAILS
 from evenhand.designs.head_tree import build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, sigmoid
 from evenhand.games.noise import truncated_gaussian
@@ -31,18 +31,19 @@ def calibrate_plainly(
     Exponentials, logarithms and one coin after the other.
     """
     free, k_free = np.flatnonzero((target > 0.0) & (target < 1.0)), k - np.sum(target == 1.0)
-    law[0], law[1] = np.where(target == 1.0, np.inf, -np.inf), target
+    law[LOG_WEIGHTS], law[MARGINALS] = np.where(target == 1.0, np.inf, -np.inf), target
     wanted = np.log(target[free] / (1.0 - target[free]))
     theta, step, length, n = wanted.copy(), wanted, 1.0, 0
     if old.shape[1] > 0:
-        theta = np.where(np.isfinite(old[0][free]), old[0][free], wanted)
+        theta = np.where(np.isfinite(old[LOG_WEIGHTS][free]), old[LOG_WEIGHTS][free], wanted)
     while True:
         theta = theta + centre(theta, k_free, 0.01)
         p, q = sigmoid(theta)
         log_heads, given = condition_plainly(p, q, k_free)
         error = np.abs(given - target[free]).max()
         if error <= tol or n == 500:
-            law[0][free], law[1][free], law[3][free], law[4][free] = theta, given, p, q
+            law[LOG_WEIGHTS][free], law[MARGINALS][free] = theta, given
+            law[HEADS][free], law[TAILS][free] = p, q
             return log_heads - np.log(q).sum(), error, n
         lacking = wanted - np.log(given / (1.0 - given))
         if n > 0:  # Barzilai and Borwein: without it the fixed point may cycle
@@ -93,20 +94,20 @@ def fitted_round(
     policy = fill(clipped_means(totals, counts, 1e-4), k)
     new = np.empty((5, m))
     log_normaliser, _, _ = calibrate(policy, k, 1e-8, law, new)
-    q = (1.0 - eta) * new[1] + eta * k / m
+    q = (1.0 - eta) * new[MARGINALS] + eta * k / m
     if rng.random() < eta:
         arms = rng.permutation(m)[:k]
     else:
-        free = np.flatnonzero(np.isfinite(new[0]))
-        heads, tails = new[3][free], new[4][free]
-        always = np.flatnonzero(new[0] == np.inf)
+        free = np.flatnonzero(np.isfinite(new[LOG_WEIGHTS]))
+        heads, tails = new[HEADS][free], new[TAILS][free]
+        always = np.flatnonzero(new[LOG_WEIGHTS] == np.inf)
         rows, k_free = np.empty((1, k), np.int64), k - len(always)
         rows[0, k_free:] = always
         draw_heads(build_tree(heads, tails), heads, tails, free, rows, k_free, rng)
         arms = rows[0]
     log_prob = -log_normaliser
     for i in range(k):
-        log_prob += new[0, arms[i]] if new[0, arms[i]] < np.inf else 0.0
+        log_prob += new[LOG_WEIGHTS, arms[i]] if new[LOG_WEIGHTS, arms[i]] < np.inf else 0.0
     return new, q, arms, m / k / ((1.0 - eta) * math.exp(log_prob + log_sets) + eta)
 
 

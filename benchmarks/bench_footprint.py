@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.alone import Job, alone
 from benchmarks.harness import ROOT, Row, Section, Times, in_words, plain_table, seconds_row
-from evenhand.lab.experiments import load_preset
+from evenhand.lab.experiments import Line, load_preset
 
 QUICK = ("MURaS", "URS", "ETCG", "Fair-CMAB")  # learners with a goal for their time
 SHORT, LONG = 10**6, 10**8
@@ -21,9 +21,9 @@ def run(small: bool = False) -> Section:
 
 
 def learners(small: bool) -> tuple[list[Row], str]:
-    """Every learner of the paper's first figure on the synthetic game."""
+    """Every learner of the paper's first figure, and EvenHand, on the synthetic game."""
     short, long = (10**3, 10**4) if small else (SHORT, LONG)
-    lines = load_preset("fig1").panels[0].lines
+    lines = [*load_preset("fig1").panels[0].lines, Line("EvenHand", {"kind": "even-hand"})]
     rows, cells = [], []
     for line in lines[2:3] if small else lines:
         alone(Job(line.config, short))  # compiles what is not yet on disk

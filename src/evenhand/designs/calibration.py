@@ -12,6 +12,7 @@ import numpy as np
 from evenhand.designs.poisson_binomial import centred_coins, condition
 from evenhand.typing import Floats, compiled
 
+LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
 NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is then large
 NOTHING = np.empty((5, 0))  # no law to begin with
@@ -21,11 +22,12 @@ NOTHING = np.empty((5, 0))  # no law to begin with
 def describe(log_weights: Floats, k: int, law: Floats) -> float:
     """Work out the law of log weights, shifted near enough to the centre; returns log Z."""
     free = np.flatnonzero(np.isfinite(log_weights))
-    law[0], law[3], law[4] = log_weights, log_weights == np.inf, log_weights == -np.inf
+    theta, p, q = law[LOG_WEIGHTS], law[HEADS], law[TAILS]
+    theta[:], p[:], q[:] = log_weights, log_weights == np.inf, log_weights == -np.inf
     if len(free) > 0:
         k_free = k - np.sum(log_weights == np.inf)
-        law[0][free], law[3][free], law[4][free] = centred_coins(log_weights[free], k_free, NEAR)
-    log_heads = condition(law[3], law[4], k, law[1], law[2])
+        theta[free], p[free], q[free] = centred_coins(log_weights[free], k_free, NEAR)
+    log_heads = condition(p, q, k, law[MARGINALS], law[REST])
     return _log_normaliser(law, log_heads)
 
 
@@ -39,7 +41,7 @@ def calibrate(
     entries of nearly 0 or 1 that leave no choice are set to it.
     """
     settle(target, k)
-    given, rest, p, q = law[1], law[2], law[3], law[4]
+    given, rest, p, q = law[MARGINALS], law[REST], law[HEADS], law[TAILS]
     ease, step = np.empty(len(target)), np.zeros(len(target))
     length, n = 1.0, _begin(target, old, p, q, ease, step)
     while True:
@@ -49,7 +51,7 @@ def calibrate(
         for a in range(len(target)):
             error = max(error, abs(given[a] - target[a]))
         if error <= tol or n >= MAX_STEPS:
-            law[0] = np.log(p / q)
+            law[LOG_WEIGHTS] = np.log(p / q)
             return _log_normaliser(law, log_heads), error, n
         length = _lengthen(target, given, rest, ease, step, length, n)
         for a in range(len(target)):
@@ -91,15 +93,15 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, ease: Floats, step
         p[a], q[a], ease[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
         if not 0.0 < t < 1.0:
             continue
-        if old.shape[1] == 0 or not 0.0 < old[3, a] < 1.0:
+        if old.shape[1] == 0 or not 0.0 < old[HEADS, a] < 1.0:
             x = t / variance
             p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
-        elif np.isfinite(old[1, a]):
-            up, down = t * old[2, a], (1.0 - t) * old[1, a]
-            p[a], q[a] = _tilt(old[3, a], old[4, a], up, down, ease[a])
+        elif np.isfinite(old[MARGINALS, a]):
+            up, down = t * old[REST, a], (1.0 - t) * old[MARGINALS, a]
+            p[a], q[a] = _tilt(old[HEADS, a], old[TAILS, a], up, down, ease[a])
             step[a], stepped = ease[a] * _log_ratio(up, down), 1
         else:
-            p[a], q[a] = old[3, a], old[4, a]
+            p[a], q[a] = old[HEADS, a], old[TAILS, a]
     return stepped
 
 
@@ -171,9 +173,9 @@ def _log_normaliser(law: Floats, log_heads: float) -> float:
     """
     log_tails, product = 0.0, 1.0
     for a in range(law.shape[1]):
-        theta, q = law[0, a], law[4, a]
+        theta, q = law[LOG_WEIGHTS, a], law[TAILS, a]
         if not np.isfinite(theta):
-            law[1, a], law[2, a] = theta > 0.0, theta < 0.0
+            law[MARGINALS, a], law[REST, a] = theta > 0.0, theta < 0.0
         elif q < 1e-100:
             log_tails += theta
         else:

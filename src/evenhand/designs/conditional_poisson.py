@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.alias import alias_bits, build_alias, draw_alias
 from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
-from evenhand.designs.calibration import NEAR, NOTHING, calibrate, describe
+from evenhand.designs.calibration import (
+    HEADS,
+    LOG_WEIGHTS,
+    MARGINALS,
+    NEAR,
+    NOTHING,
+    TAILS,
+    calibrate,
+    describe,
+)
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centred_coins, contour
@@ -65,7 +74,7 @@ class ConditionalPoisson(Design):
         self._follow(law, describe(log_weights, k, law), k)
 
     def _follow(self, law: Floats, log_normaliser: float, k: int) -> None:
-        self.log_weights, self.marginals = law[0], law[1]
+        self.log_weights, self.marginals = law[LOG_WEIGHTS], law[MARGINALS]
         self.m, self.k = law.shape[1], k
         self._law, self._log_normaliser = law, log_normaliser
 
@@ -217,7 +226,7 @@ class ConditionalPoisson(Design):
     @cached_property
     def _coins(self) -> tuple[Floats, Floats]:
         """Chances of head and tail of the arms with a choice."""
-        return self._law[3, self._free], self._law[4, self._free]
+        return self._law[HEADS, self._free], self._law[TAILS, self._free]
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
@@ -282,7 +291,7 @@ def coins_of(start: Floats, m: int, k: int) -> Floats:
     old, free = np.full((5, m), np.nan), np.isfinite(start)
     k_free = k - int(np.sum(start == np.inf))
     if 0 < k_free < free.sum():
-        _, old[3, free], old[4, free] = centred_coins(start[free], k_free, NEAR)
+        _, old[HEADS, free], old[TAILS, free] = centred_coins(start[free], k_free, NEAR)
     return old
 
 
