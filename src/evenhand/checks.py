@@ -176,7 +176,7 @@ def mend_sum(marginals: Floats) -> tuple[int, float]:
     """Clip to [0, 1]; if the sum is nearly an integer, spread what it lacks.
 
     Spread in proportion to p (1 - p), so that 0 and 1 stay what they are. Returns the first entry
-    outside beyond rounding, or -1, and the sum.
+    outside beyond rounding, or -1, and the sum as it was.
     """
     total = spread = 0.0
     for a in range(len(marginals)):

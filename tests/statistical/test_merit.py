@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenhand import games, kshapley, merit
-from evenhand.merit.estimate import standard_error
+from evenhand.merit.estimate import Sums
 from tests.contracts import GAMES
 from tests.stat_checks import check_estimate, check_mean
 
@@ -36,6 +36,17 @@ def test_standard_errors_are_the_spread_of_repeated_estimates(estimate):
     squares = (values - values.mean(axis=0)) ** 2 * n / (n - 1)
     claimed = np.array([run.stderr**2 for run in runs])
     check_mean(squares - claimed, np.zeros(game.m), resolution=3e-3)
+
+
+@pytest.mark.parametrize(("m", "k", "budget"), [(4, 2, 18), (6, 2, 20), (6, 5, 60), (8, 3, 60)])
+def test_few_queries_are_enough_to_be_unbiased(m, k, budget):
+    table = np.random.default_rng(m).random(2**m) ** 3
+    game = games.SetFunction(
+        lambda sets: table[sets @ (1 << np.arange(m))], m, noise=games.TruncatedGaussian(0.05)
+    )
+    rng = np.random.default_rng(0)
+    values = np.array([merit.stratified(game, k, budget, rng).values for _ in range(4000)])
+    check_mean(values, kshapley(game, k), resolution=0.02)
 
 
 @pytest.mark.parametrize("cells", [2**22, 150], ids=["at once", "in blocks"])
@@ -67,10 +78,17 @@ def test_standard_errors_of_reverse_reachable_are_the_spread_of_repeated_estimat
     check_mean(squares - claimed, np.zeros(game.m), resolution=0.4 * claimed.mean())
 
 
-def test_standard_error_divides_by_n_minus_1():
-    samples = np.array([[0.1, 0.5], [0.4, 0.2], [0.9, 0.3]])
-    found = standard_error(samples.sum(axis=0), (samples**2).sum(axis=0), 3)
-    np.testing.assert_allclose(found, samples.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-12)
+@pytest.mark.parametrize("level", [0.0, 1e8])
+def test_sums_give_mean_and_standard_error_in_any_blocks(level):
+    samples = level + np.random.default_rng(0).normal(size=(50, 2))
+    sums = Sums(2)
+    for block in np.split(samples, [1, 7, 30]):
+        sums.add(block)
+    np.testing.assert_allclose(sums.mean, samples.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sums.stderr, samples.std(axis=0, ddof=1) / np.sqrt(50), rtol=1e-6)
+    one = Sums(2)
+    one.add(samples[:1])
+    np.testing.assert_array_equal(one.stderr, 0.0)
 
 
 def test_common_live_edges_are_used_where_the_game_has_them(monkeypatch):
@@ -103,6 +121,8 @@ def test_the_budget_is_counted_and_never_exceeded(k, budget):
     game = games.SetFunction(value, m=10)
     found = merit.stratified(game, k, budget, np.random.default_rng(0))
     assert asked == found.queries <= budget
+    found = merit.stratified(game, 1, 10, np.random.default_rng(0))  # all sets, without noise
+    assert found.queries == 10
     asked = 0
     found = merit.monte_carlo(game, k, budget, np.random.default_rng(0))
     assert asked <= found.queries <= budget  # the empty set is counted but not asked

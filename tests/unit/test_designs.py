@@ -114,6 +114,9 @@ def test_fit_reaches_its_tolerance_at_a_million_arms(k):
         [1.0, 0.5, 0.5, 0.0],
         [1.0, 1.0],
         [1e-9, 1 - 1e-9, 0.3, 0.7],
+        [0.25, 0.75 - 1e-39, 1e-39, 1.0, 1e-177],
+        [0.25, 0.75, 1e-290],
+        [1 - 1e-15] * 30 + [1e-15] * 30,
     ],
 )
 def test_fit_at_the_ends(target):
@@ -121,6 +124,8 @@ def test_fit_at_the_ends(target):
     target *= round(target.sum()) / target.sum()
     design = ConditionalPoisson.fit(target)
     assert np.abs(design.marginals - target).max() <= 1e-10
+    assert design.marginals.min() >= 0.0
+    np.testing.assert_array_equal(np.isfinite(design.log_weights), (target > 0.0) & (target < 1.0))
 
 
 def test_arms_at_zero_and_one_are_taken_out():
@@ -203,9 +208,14 @@ def test_a_state_gives_back_the_same_design():
 def test_a_fit_starts_from_any_log_weights():
     target = random_policy(8, 3, 1.0)
     target[:2], target[2:] = [1.0, 0.0], target[2:] * 2.0 / target[2:].sum()
-    for start in (np.full(8, 900.0), np.r_[np.inf, -np.inf, np.zeros(6)], np.full(8, -np.inf)):
+    far = np.r_[np.zeros(6), 300.0, -700.0]
+    for start in (np.full(8, 900.0), np.r_[np.inf, -np.inf, np.zeros(6)], far, -far):
         design = ConditionalPoisson.fit(target, start=start)
         assert np.abs(design.marginals - target).max() <= 1e-10
+    design = ConditionalPoisson.from_log_weights(far, 3).refit(target)
+    assert np.abs(design.marginals - target).max() <= 1e-10
+    with pytest.raises(TypeError, match="start must be a vector of numbers, got"):
+        ConditionalPoisson.fit(target, start=["much"] * 8)
 
 
 def test_fit_raises_where_it_cannot_converge():

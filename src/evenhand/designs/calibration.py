@@ -2,7 +2,7 @@
 
 A law is an array of five rows, a column an arm: log weights, marginals, 1 minus them, and the coins
 that show them when conditioned on k heads, p and 1 - p, each to full relative accuracy. Fitting
-works on the coins alone: odds are multiplied, and no exponential or logarithm is needed.
+works on the coins alone: odds are multiplied, and a step needs no exponential or logarithm an arm.
 """
 
 import math
@@ -14,6 +14,7 @@ from evenhand.typing import Floats, compiled
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
+FAR = 1.96  # of a coin to begin with: its odds are 100 times those that are likely, or less
 NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is then large
 NOTHING = np.empty((5, 0))  # no law to begin with
 
@@ -49,7 +50,8 @@ def calibrate(
         log_heads = condition(p, q, k, given, rest)
         error = 0.0
         for a in range(len(target)):
-            error = max(error, abs(given[a] - target[a]))
+            if not abs(given[a] - target[a]) <= error:  # nan shows
+                error = abs(given[a] - target[a])
         if error <= tol or n >= MAX_STEPS:
             law[LOG_WEIGHTS] = np.log(p / q)
             return _log_normaliser(law, log_heads), error, n
@@ -63,7 +65,7 @@ def calibrate(
 
 @compiled
 def settle(target: Floats, k: int) -> None:
-    """Leave no choice where there is none but for rounding."""
+    """Set entries to 0 or 1 where the others leave no choice, rounding aside; or below 1e-300."""
     n_free = k_free = 0
     for a in range(len(target)):
         if target[a] < 1e-300:
@@ -84,7 +86,7 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, ease: Floats, step
     Conditioning adds about pi / variance to log-odds, up to a constant (Hajek, 1964). So they grow
     faster than those of the coin, by 1 + pi (1 - pi) / variance; ``ease`` is one over that.
     """
-    variance, stepped = 0.0, 0
+    variance, stepped, fresh = 0.0, 0, old.shape[1] == 0
     for t in target:
         variance += t * (1.0 - t)
     variance = max(1.0, variance)
@@ -93,16 +95,19 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, ease: Floats, step
         p[a], q[a], ease[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
         if not 0.0 < t < 1.0:
             continue
-        if old.shape[1] == 0 or not 0.0 < old[HEADS, a] < 1.0:
-            x = t / variance
-            p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
+        x = t / variance
+        p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
+        if old.shape[1] == 0:
+            continue
+        if not abs(_log_ratio(old[HEADS, a] * q[a], old[TAILS, a] * p[a])) <= FAR:
+            fresh = True
         elif np.isfinite(old[MARGINALS, a]):
             up, down = t * old[REST, a], (1.0 - t) * old[MARGINALS, a]
             p[a], q[a] = _tilt(old[HEADS, a], old[TAILS, a], up, down, ease[a])
             step[a], stepped = ease[a] * _log_ratio(up, down), 1
         else:
             p[a], q[a] = old[HEADS, a], old[TAILS, a]
-    return stepped
+    return 0 if fresh else stepped
 
 
 @compiled
@@ -135,7 +140,7 @@ def _lengthen(
 
 @compiled
 def _recentre(p: Floats, q: Floats, k: int) -> None:
-    """Multiply all odds alike until about k heads are expected; they never are far off."""
+    """Multiply all odds alike until about k heads are expected; they rarely are far off."""
     for _ in range(MAX_STEPS):
         heads, variance = -float(k), 0.0
         for a in range(len(p)):
@@ -152,8 +157,9 @@ def _recentre(p: Floats, q: Floats, k: int) -> None:
 def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[float, float]:
     """Multiply a coin's odds by (up / down)^power, for powers up to 1.
 
-    The power is taken to second order, and never further than 1 would lead.
+    The power is taken to second order: a huge ratio moves the odds by (1 + power) / (1 - power).
     """
+    up, down = up / (up + down), down / (up + down)  # else small numbers would be squared
     more, less = 1.0 + power, 1.0 - power
     head, tail = p * (more * up + less * down), q * (less * up + more * down)
     return head / (head + tail), tail / (head + tail)

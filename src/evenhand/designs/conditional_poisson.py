@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.alias import alias_bits, build_alias, draw_alias
-from evenhand.checks import as_integers, check_budget, check_marginals, check_positive
+from evenhand.checks import as_floats, as_integers, check_budget, check_marginals, check_positive
 from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.calibration import (
     HEADS,
@@ -44,8 +44,8 @@ class ConditionalPoisson(Design):
     marginals
         What the design really gives each arm; within the tolerance of what was asked of a fit.
     log_weights
-        :math:`\theta`, shifted so that the independent coins show K heads on average; minus or
-        plus infinity for arms that are never or always in.
+        :math:`\theta`, shifted so that the independent coins show about K heads; minus or plus
+        infinity for arms that are never or always in.
 
     Notes
     -----
@@ -83,20 +83,21 @@ class ConditionalPoisson(Design):
         r"""Find the design with these marginals.
 
         Steps :math:`\theta \mathrel{+}= s (\operatorname{logit} \pi - \operatorname{logit}
-        \pi(\theta))` with a Barzilai-Borwein length s; a handful of them suffice. Arms of
-        exactly 0 and 1 stay what they are.
+        \pi(\theta))` by way of the odds, damped arm by arm and with a Barzilai-Borwein length s; a
+        handful suffice, about twenty where marginals are nearly 0 or 1. Arms of exactly 0 and 1
+        stay what they are.
 
         Parameters
         ----------
         marginals
             (m,) numbers in [0, 1] that sum to an integer k >= 1.
         tol
-            Largest error allowed in a marginal.
+            Largest error allowed in a marginal, absolute: smaller ones may be off by any factor.
         start
             Log weights to begin with, for instance those of a similar design.
         """
         target, k = check_marginals(marginals)
-        old = NOTHING if start is None else coins_of(np.asarray(start, np.float64), len(target), k)
+        old = NOTHING if start is None else coins_of(as_floats("start", start), len(target), k)
         return cls._calibrate(target, k, tol, old)
 
     @classmethod
@@ -201,7 +202,7 @@ class ConditionalPoisson(Design):
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        return {"law": self._law, "log_normaliser": np.array(self._log_normaliser)}
+        return {"law": self._law.copy(), "log_normaliser": np.array(self._log_normaliser)}
 
     @classmethod
     def from_state(cls, state: dict[str, Floats], k: int) -> Self:

@@ -2,9 +2,10 @@ r"""Independent coins conditioned on exactly k heads: normaliser and marginals.
 
 With log-odds :math:`\theta_a` shifted so that the expected number of heads is k, coin a shows head
 with probability :math:`p_a`; N is the number of heads. Wanted are :math:`P(N = k)` and
-:math:`\pi_a = P(a \mid N = k)`, and :math:`1 - \pi_a` by a sum of its own, for its digits. Two
-methods agree to rounding: a recursion over the coins, O(M min(k, M-k)), and a contour
-integral, O(M) whatever k.
+:math:`\pi_a = P(a \mid N = k)`, and :math:`1 - \pi_a` by a sum of its own, so that it keeps its
+digits where it is small. Two methods agree to rounding: a recursion over the coins,
+O(M min(k, M-k)), and a contour integral, O(M) whatever k. The recursion only adds and multiplies
+positive numbers; the contour's error is absolute, so that chances below rounding are lost.
 """
 
 import math
@@ -14,7 +15,7 @@ import numpy as np
 from evenhand.typing import Floats, compiled
 
 NEGLIGIBLE = 1e-18  # terms of the contour sum below this are dropped
-RECURSION_UP_TO = 24  # columns; about as many contour points count, at about the same cost each
+RECURSION_UP_TO = 24  # heads or tails; about as many contour points count, at a similar cost each
 
 
 @compiled
@@ -94,7 +95,7 @@ def n_points(m: int, variance: float) -> int:
 
 @compiled
 def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
-    """Forward and backward recursion over the coins, two at a time, for at most k heads."""
+    """Recursion over the coins, two at a time, forward and backward; counts what is rarer."""
     if 2 * k > len(p):  # fewer tails
         return _count_pairs(q, p, len(p) - k, rest, pi)
     return _count_pairs(p, q, k, pi, rest)
@@ -171,7 +172,8 @@ def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
                 rest[a] += scale * (g_re[j] * z_re + g_im[j] * z_im)
                 pi[a] += scale * (shifted_re * z_re + shifted_im * z_im)
     for a in range(m):
-        pi[a], rest[a] = p[a] * pi[a] / total, q[a] * rest[a] / total
+        # sums that cancel may end below 0: where heads are all but certain
+        pi[a], rest[a] = max(0.0, p[a] * pi[a] / total), max(0.0, q[a] * rest[a] / total)
     return math.log(total / n)
 
 

@@ -1,4 +1,4 @@
-"""Random orders of the arms cut into sets of one size: each arm inside one and outside one."""
+"""Random orders of the arms cut into sets of one size."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from evenhand.typing import Ints, compiled
 
 @compiled
 def n_blocks(m: int, size: int) -> int:
-    """Blocks an order is cut into: enough for each arm to be inside one and outside one."""
+    """Blocks an order is cut into: enough for each arm to be inside at least one, and outside."""
     width = min(size, m - size)
     return 1 if width == 0 else (m + width - 1) // width
 
@@ -20,8 +20,6 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
         orders = np.empty((n, m), np.int64)
         orders[:] = np.arange(m)
         return orders
-    if width == 2 and m % 2 == 0:
-        return _tournament(m, size, n, rng)
     cut = n_blocks(m, size)
     sets = np.empty((n * cut, size), np.int64)
     arms = np.arange(m)
@@ -33,31 +31,6 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
                 _bring_forward(arms, high - m, low, rng)
                 low, high = m - width, m
             _write(arms, low, high, size == width, sets[i * cut + b])
-    return sets
-
-
-@compiled
-def _tournament(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
-    """Cut n orders into pairs, or their complements, no pair again before every other was there.
-
-    The rounds of a tournament of all against all (the circle method), in random order and with
-    arms for players at random.
-    """
-    sets = np.empty((n * m // 2, size), np.int64)
-    arms, rounds, others = np.arange(m), np.arange(m - 1), m - 1
-    for i in range(n):
-        if i % others == 0:
-            _shuffle(arms, m, rng)
-            _shuffle(rounds, others, rng)
-        r = rounds[i % others]
-        for b in range(m // 2):
-            first = arms[others if b == 0 else (r + b) % others]
-            second = arms[(r - b) % others]
-            row, filled = sets[i * m // 2 + b], 0
-            for arm in range(m):
-                if (arm == first or arm == second) == (size == 2):
-                    row[filled] = arm
-                    filled += 1
     return sets
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats
 
 
 class Estimate(NamedTuple):
@@ -29,6 +29,29 @@ class Estimate(NamedTuple):
     queries: int
 
 
-def standard_error(total: Floats, square: Floats, n: int | Ints) -> Floats:
-    """Standard error of the mean of n samples with this total and sum of squares."""
-    return np.sqrt(np.maximum(square - total * total / n, 0.0) / (n - 1) / n)
+class Sums:
+    """Sums of samples (n, m), of which mean and standard error follow."""
+
+    def __init__(self, m: int) -> None:
+        self.n = 0
+        self._around = self._total = self._square = np.zeros(m)
+
+    def add(self, samples: Floats) -> None:
+        """Add a block of samples."""
+        if self.n == 0:
+            self._around = samples.mean(axis=0)  # near the mean, so that squares do not cancel
+        apart = samples - self._around
+        self.n += len(samples)
+        self._total = self._total + apart.sum(axis=0)
+        self._square = self._square + (apart * apart).sum(axis=0)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of the samples (m,)."""
+        return self._around + self._total / self.n
+
+    @property
+    def stderr(self) -> Floats:
+        """Standard error of the mean (m,); 0 for a single sample."""
+        spread = self._square - self._total * self._total / self.n
+        return np.sqrt(np.maximum(spread, 0.0) / max(1, self.n - 1) / self.n)

@@ -4,7 +4,7 @@ import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.game import Game
-from evenhand.merit.estimate import Estimate, standard_error
+from evenhand.merit.estimate import Estimate, Sums
 from evenhand.predecessors import draw_predecessors
 
 BLOCK_CELLS = 2**22  # cells of the orders drawn at once
@@ -45,14 +45,14 @@ def monte_carlo(game: Game, k: int, budget: int, rng: np.random.Generator) -> Es
     check_rng(rng)
     pull = getattr(game, "pull_coupled", game.pull)
     n = budget // (2 * m)
-    total, square = np.zeros(m), np.zeros(m)
+    values, stderr = np.empty(m), np.empty(m)
     rows = max(1, BLOCK_CELLS // k)
     for arm in range(m):
+        sums = Sums(1)
         for start in range(0, n, rows):
             arms = np.full(min(rows, n - start), arm)
             orders, sizes = draw_predecessors(arms, m, k, rng)
             rewards = pull(orders, sizes, rng)
-            gains = rewards[:, 1] - rewards[:, 0]
-            total[arm] += gains.sum()
-            square[arm] += (gains * gains).sum()
-    return Estimate(total / n, standard_error(total, square, n), 2 * m * n)
+            sums.add(rewards[:, 1:] - rewards[:, :1])
+        values[arm], stderr[arm] = sums.mean[0], sums.stderr[0]
+    return Estimate(values, stderr, 2 * m * n)

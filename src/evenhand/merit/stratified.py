@@ -9,10 +9,10 @@ from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.combinations import combinations
 from evenhand.games.game import Game
 from evenhand.merit.blocks import cut_orders, n_blocks
-from evenhand.merit.estimate import Estimate, standard_error
+from evenhand.merit.estimate import Estimate, Sums
 from evenhand.typing import Floats, Ints, compiled
 
-BLOCK_CELLS = 2**22  # cells of the orders of one size held at once
+BLOCK_CELLS = 2**22  # cells of orders held at once, one order at least; listings are held whole
 Samples = Iterator[tuple[Floats, Floats]]  # contrasts (n, m) and levels (n,), in blocks
 PILOT = 10  # one part in so many of the queries says how to spend the others
 
@@ -23,7 +23,8 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     With :math:`\bar V_s` the mean value of the s-sets and :math:`D_a(s)` the mean over those with
     arm a minus the mean over those without it,
 
-    .. math:: \phi_a = \frac1K \Bigl[ \sum_{s<K} D_a(s) + \frac{M-K}{M} D_a(K) + \bar V_K \Bigr].
+    .. math:: \phi_a = \frac1K \Bigl[ \sum_{s=1}^{K-1} D_a(s)
+              + \frac{M-K}{M} D_a(K) + \bar V_K \Bigr].
 
     For each size, a random order of the arms is cut into blocks of that size (into their
     complements for s > m/2), the last one filled up at random. Each block is a uniformly random
@@ -33,22 +34,24 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     the other orders recommend; wrong, it costs accuracy but brings no bias). Where the queries of a
     size would do for all its sets, these are listed instead, which leaves only the noise of the
     rewards: at least twice, so that it shows, and once where the game says that it has none
-    (``game.noise is None``). A tenth of the budget goes to finding out how much the sizes vary,
-    so that the rest can be spent where it helps.
+    (``game.noise is None``). Where the budget is ten times the least or more, a tenth of it goes to
+    finding out how much the sizes vary, so that the rest can be spent where it helps.
 
     Parameters
     ----------
     game, k
         The game and the budget of a set.
     budget
-        Queries that may be spent; two orders of every size must fit. Never exceeded.
+        Queries that may be spent; two orders of every size must fit, or all sets of a game without
+        noise. Never exceeded.
     rng
         Source of randomness.
 
     Returns
     -------
     Estimate
-        Values, standard errors and the queries spent.
+        Values, standard errors and the queries spent. Near the least budget standard errors rest
+        on few orders of each size, and are rough themselves.
 
     Examples
     --------
@@ -60,9 +63,10 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     """
     m, k = check_budget(game.m, k)
     blocks = np.array([n_blocks(m, s) for s in range(1, k + 1)])
-    budget = check_integer("budget", budget, int(2 * blocks.sum()))
-    check_rng(rng)
     noisy, spent = getattr(game, "noise", True) is not None, 0
+    least = int(2 * blocks.sum())
+    budget = check_integer("budget", budget, least if noisy else min(least, _all_sets(m, k)))
+    check_rng(rng)
     spread = np.sqrt(blocks)  # as many orders of every size, as long as nothing is known
     if budget >= PILOT * 2 * blocks.sum() and (noisy or _all_sets(m, k) > budget):
         n_orders = _allocate(blocks, spread, budget // PILOT)
@@ -90,16 +94,12 @@ def _all_sizes(
             samples = _by_listing(game, s, int(listings[s - 1]), rng)
         else:
             samples = _by_orders(game, s, int(n_orders[s - 1]), before, rng)
-        n, total, square, contrast = 0, np.zeros(m), np.zeros(m), np.zeros(m)
+        sums, contrast = Sums(m), np.zeros(m)
         for contrasts, levels in samples:
-            part = _part(contrasts, levels, s, k)
-            n += len(part)
-            total += part.sum(axis=0)
-            square += (part**2).sum(axis=0)
+            sums.add(_part(contrasts, levels, s, k))
             contrast += contrasts.sum(axis=0)
-        parts[s - 1] = total / n
-        errors[s - 1] = standard_error(total, square, n) if n > 1 else 0.0
-        before = (contrast - contrast.mean()) / n
+        parts[s - 1], errors[s - 1] = sums.mean, sums.stderr
+        before = (contrast - contrast.mean()) / sums.n
     return parts, errors
 
 
@@ -158,8 +158,8 @@ def _by_orders(
 ) -> Samples:
     """Contrasts and levels of n orders; ``believed`` contrasts, of mean 0, help.
 
-    Arms that add (m - 1) / m of them to a set have just these contrasts, and in a sample what it
-    shows of them instead.
+    If each arm added (m - 1) / m of them to a set, they would be its contrasts. A sample shows
+    something else, and what it is off has mean 0.
     """
     m = game.m
     adds = believed * ((m - 1) / m)
@@ -178,7 +178,8 @@ def _by_orders(
 def _corrected(samples: Floats, off: Floats) -> Floats:
     """Samples (n, m) less their regression on ``off``, of mean 0: smaller variance, the same mean.
 
-    One factor for all arms, for each sample from the others alone, so that it is independent of it.
+    One factor for all arms, for each sample from the others alone, so that it is independent of it
+    where the samples are independent of each other.
     """
     n = len(samples)
     if n < 3:
