@@ -44,6 +44,7 @@ def all_orders(size: int) -> NDArray[np.uint32]:
     return orders
 
 
+@lru_cache(maxsize=64)
 def count_sets(m: int, size: int, most: int) -> int:
     """Count the ``size``-subsets of range(m); most + 1 where there are more, however many."""
     logarithm = lgamma(m + 1) - lgamma(size + 1) - lgamma(m - size + 1)

@@ -212,13 +212,17 @@ class ConditionalPoisson(Design):
         return design
 
     @cached_property
-    def _free(self) -> Ints:
-        """Arms with a choice."""
-        return np.flatnonzero(np.isfinite(self.log_weights))
+    def _arms(self) -> tuple[Ints, Ints]:
+        """Arms with a choice, and arms always in."""
+        return split_arms(self.log_weights)
 
-    @cached_property
+    @property
+    def _free(self) -> Ints:
+        return self._arms[0]
+
+    @property
     def _always(self) -> Ints:
-        return np.flatnonzero(self.log_weights == np.inf)
+        return self._arms[1]
 
     @property
     def _k_free(self) -> int:
@@ -294,6 +298,12 @@ def coins_of(start: Floats, m: int, k: int) -> Floats:
     if 0 < k_free < free.sum():
         _, old[HEADS, free], old[TAILS, free] = centred_coins(start[free], k_free, NEAR)
     return old
+
+
+@compiled
+def split_arms(log_weights: Floats) -> tuple[Ints, Ints]:
+    """Arms of finite weight, and those of infinite weight."""
+    return np.flatnonzero(np.isfinite(log_weights)), np.flatnonzero(log_weights == np.inf)
 
 
 @compiled
