@@ -208,11 +208,11 @@ def _points_that_count(p: Floats, q: Floats, n: int) -> int:
     low, high = 0, n // 2
     while low < high:
         middle = (low + high + 1) // 2
-        sine = math.sin(math.pi * middle / n)
-        log_modulus = 0.0
+        chord = 2.0 * math.sin(math.pi * middle / n)
+        square = 1.0
         for a in range(len(p)):
-            log_modulus += 0.5 * math.log1p(-4.0 * p[a] * q[a] * sine * sine)
-        if log_modulus < math.log(NEGLIGIBLE):
+            square *= 1.0 - p[a] * q[a] * chord * chord
+        if square < NEGLIGIBLE * NEGLIGIBLE:
             high = middle - 1
         else:
             low = middle
