@@ -12,7 +12,7 @@ from evenhand.merit.blocks import cut_orders, n_blocks
 from evenhand.merit.estimate import Estimate, Sums
 from evenhand.typing import Floats, Ints, compiled
 
-BLOCK_CELLS = 2**22  # cells of orders held at once, one order at least; listings are held whole
+BLOCK_CELLS = 2**22  # cells of sets held at once; one order at least
 Samples = Iterator[tuple[Floats, Floats]]  # contrasts (n, m) and levels (n,), in blocks
 PILOT = 10  # one part in so many of the queries says how to spend the others
 
@@ -147,10 +147,15 @@ def _allocate(blocks: Ints, spread: Floats, budget: int) -> Ints:
 
 def _by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n queries of every set of a size."""
-    sets = next(combinations(game.m, size, block=comb(game.m, size)))
-    sizes = np.full((len(sets), 1), size)
+    m, n_sets, n_inside = game.m, comb(game.m, size), comb(game.m - 1, size - 1)
     for _ in range(n):
-        yield _contrast(sets, game.pull(sets, sizes, rng)[:, 0], 1, game.m)
+        total, inside = 0.0, np.zeros(m)
+        for sets in combinations(m, size, block=max(1, BLOCK_CELLS // size)):
+            rewards = game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
+            total += rewards.sum()
+            inside += np.bincount(sets.ravel(), np.repeat(rewards, size), m)
+        outside = (total - inside) / max(1, n_sets - n_inside)
+        yield (inside / n_inside - outside)[None, :], np.array([total / n_sets])
 
 
 def _by_orders(
@@ -205,7 +210,7 @@ def _part(contrasts: Floats, levels: Floats, size: int, k: int) -> Floats:
 def _contrast(sets: Ints, values: Floats, n: int, m: int) -> tuple[Floats, Floats]:
     """Contrasts (n, m) of n orders, mean inside minus mean outside, and their mean values (n,).
 
-    No contrasts (nan) where all arms are inside.
+    Where all arms are inside, the mean outside counts as 0; such contrasts are not used.
     """
     cut = len(sets) // n
     contrasts, levels = np.empty((n, m)), np.zeros(n)
@@ -221,6 +226,6 @@ def _contrast(sets: Ints, values: Floats, n: int, m: int) -> tuple[Floats, Float
                 count[arm] += 1.0
         levels[i] = total / cut
         for arm in range(m):
-            outside = (total - inside[arm]) / (cut - count[arm])
+            outside = (total - inside[arm]) / max(1.0, cut - count[arm])
             contrasts[i, arm] = inside[arm] / count[arm] - outside
     return contrasts, levels
