@@ -307,7 +307,7 @@ def test_broken_snapshots_are_refused(make):
     kind = type(learner)
     good = learner.snapshot()
     for change, message in [
-        ({"version": 99}, "snapshot must have version 1, got 99; restore it with the release"),
+        ({"version": 99}, "snapshot must have version 2, got 99; restore it with the release"),
         ({"format": "other"}, "snapshot must be one of a learner"),
         ({"learner": "Nobody"}, "snapshot must be of one of"),
         ({"rng": {}}, f"snapshot must come from {kind.__name__}.snapshot, got a broken one"),

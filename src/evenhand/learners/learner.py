@@ -12,7 +12,7 @@ from evenhand.batch import Batch, Exposure
 from evenhand.checks import check_budget, check_integer, first_bad_query
 from evenhand.typing import Bools, Floats, Ints, compiled
 
-FORMAT, VERSION = "evenhand-learner", 1
+FORMAT, VERSION = "evenhand-learner", 2
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
 
 Seed = int | np.random.SeedSequence | np.random.Generator
