@@ -1,4 +1,4 @@
-"""All sets of one size: listed block by block, their orders, and means of products over them."""
+"""All sets of one size: listed and counted; their orders; means of products over them."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -49,6 +49,19 @@ def count_sets(m: int, size: int, most: int) -> int:
     """Count the ``size``-subsets of range(m); most + 1 where there are more, however many."""
     logarithm = lgamma(m + 1) - lgamma(size + 1) - lgamma(m - size + 1)
     return min(comb(m, size), most + 1) if logarithm < log(most) + 1.0 else most + 1
+
+
+def count_up_to(m: int, size: int) -> int:
+    """Count the subsets of range(m) of 1 to ``size`` members."""
+    return sum(comb(m, s) for s in range(1, size + 1))
+
+
+@compiled
+def shuffle(row: Ints, rng: np.random.Generator) -> None:
+    """Put a row into uniformly random order."""
+    for r in range(len(row) - 1):
+        j = rng.integers(r, len(row))
+        row[r], row[j] = row[j], row[r]
 
 
 @compiled

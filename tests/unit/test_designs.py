@@ -182,6 +182,12 @@ def test_a_refit_starts_where_the_design_is():
         design = kind.fit(target)
         moved = design.refit(other, tol=1.0)
         if kind is ConditionalPoisson:  # a first step is known without evaluating anything
+            ratio = other / (1 - other) * (1 - design.marginals) / design.marginals
+            variance = (other * (1 - other)).sum()
+            power = 1 / (1 + other * (1 - other) / variance)
+            step = np.log(((1 + power) * ratio + 1 - power) / ((1 - power) * ratio + 1 + power))
+            apart = moved.log_weights - design.log_weights - step
+            np.testing.assert_allclose(apart, apart.mean(), atol=1e-8)
             away, left = np.abs(design.marginals - other), np.abs(moved.marginals - other)
             assert 0.0 < left.max() < 0.2 * away.max()
         else:

@@ -108,14 +108,6 @@ def merge(sets: Ints, times: Ints, m: int) -> tuple[Ints, Ints]:
     return distinct, totals
 
 
-@compiled
-def shuffle(row: Ints, rng: np.random.Generator) -> None:
-    """Put a row into uniformly random order."""
-    for r in range(len(row) - 1):
-        j = rng.integers(r, len(row))
-        row[r], row[j] = row[j], row[r]
-
-
 def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -> Ints:
     """Draw a listed set, in random order, for every number, by the alias table of their law."""
     k = sets.shape[1]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from evenhand.combinations import shuffle
 from evenhand.typing import Ints, compiled
 
 
@@ -24,7 +25,7 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
     sets = np.empty((n * cut, size), np.int64)
     arms = np.arange(m)
     for i in range(n):
-        _shuffle(arms, m, rng)
+        shuffle(arms, rng)
         for b in range(cut):
             low, high = b * width, (b + 1) * width
             if high > m:  # fill the last block with a random part of what came before
@@ -32,13 +33,6 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
                 low, high = m - width, m
             _write(arms, low, high, size == width, sets[i * cut + b])
     return sets
-
-
-@compiled
-def _shuffle(arms: Ints, n: int, rng: np.random.Generator) -> None:
-    for i in range(n - 1):
-        j = rng.integers(i, n)
-        arms[i], arms[j] = arms[j], arms[i]
 
 
 @compiled

@@ -1,11 +1,12 @@
 """K-Shapley values exactly: closed form where the game has one, else by listing all sets."""
 
+from collections.abc import Callable
 from math import comb
 
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer
-from evenhand.combinations import combinations
+from evenhand.combinations import combinations, count_up_to
 from evenhand.games.game import Game, HasClosedForm
 from evenhand.typing import Bools, Floats, Ints, compiled
 
@@ -78,7 +79,7 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     """
     m, k = check_budget(game.m, k)
     game.value(np.zeros((0, m), np.bool_))  # a game without an exact mean says so here
-    n_sets = sum(comb(m, s) for s in range(1, k + 1))
+    n_sets = count_up_to(m, k)
     if n_sets > check_integer("max_sets", max_sets, 1):
         raise ValueError(
             f"exact merits need max_sets >= {n_sets:.3g} values at m={m}, k={k}, "
@@ -86,17 +87,19 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
         )
     phi = np.zeros(m)
     for s in range(1, k + 1):
-        mean_with, mean_without = _means(game, s)
+        mean_with, mean_without = mean_values(m, s, lambda rows: game.value(members(rows, m)))
         phi += mean_with if s == k else mean_with - mean_without
     return phi / k
 
 
-def _means(game: Game, size: int) -> tuple[Floats, Floats]:
-    """Mean of V over the sets of one size with and without each arm (0 without, if size = m)."""
-    m = game.m
+def mean_values(m: int, size: int, value: Callable[[Ints], Floats]) -> tuple[Floats, Floats]:
+    """Mean value of the sets of one size with and without each arm (0 without, if size = m).
+
+    ``value`` is given blocks of sets as rows of arms.
+    """
     total, with_arm = 0.0, np.zeros(m)
     for rows in combinations(m, size, block=max(1, BLOCK_CELLS // m)):
-        values = np.asarray(game.value(members(rows, m)), dtype=np.float64)
+        values = np.asarray(value(rows), dtype=np.float64)
         total += float(values.sum())
         _add(with_arm, rows, values)
     without = (total - with_arm) / comb(m - 1, size) if size < m else np.zeros(m)

@@ -6,10 +6,11 @@ from math import comb
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
-from evenhand.combinations import combinations
+from evenhand.combinations import count_up_to
 from evenhand.games.game import Game
 from evenhand.merit.blocks import cut_orders, n_blocks
 from evenhand.merit.estimate import Estimate, Sums
+from evenhand.merit.exact import mean_values
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of sets held at once; one order at least
@@ -65,10 +66,10 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     blocks = np.array([n_blocks(m, s) for s in range(1, k + 1)])
     noisy, spent = getattr(game, "noise", True) is not None, 0
     least = int(2 * blocks.sum())
-    budget = check_integer("budget", budget, least if noisy else min(least, _all_sets(m, k)))
+    budget = check_integer("budget", budget, least if noisy else min(least, count_up_to(m, k)))
     check_rng(rng)
     spread = np.sqrt(blocks)  # as many orders of every size, as long as nothing is known
-    if budget >= PILOT * 2 * blocks.sum() and (noisy or _all_sets(m, k) > budget):
+    if budget >= PILOT * least and (noisy or count_up_to(m, k) > budget):
         n_orders = _allocate(blocks, spread, budget // PILOT)
         _, errors = _all_sizes(game, n_orders, np.zeros_like(n_orders), rng)
         spread = np.sqrt((errors**2).mean(axis=1) * n_orders)
@@ -111,7 +112,7 @@ def _plan(blocks: Ints, spread: Floats, m: int, budget: int, noisy: bool) -> tup
     k = len(blocks)
     n_orders, listings = np.zeros(k, np.int64), np.zeros(k, np.int64)
     sampled = np.ones(k, np.bool_)
-    if not noisy and _all_sets(m, k) <= budget:
+    if not noisy and count_up_to(m, k) <= budget:
         return n_orders, listings + 1
     while sampled.any():
         n_orders[sampled] = _allocate(blocks[sampled], spread[sampled], budget)
@@ -130,11 +131,6 @@ def _plan(blocks: Ints, spread: Floats, m: int, budget: int, noisy: bool) -> tup
     return n_orders, listings
 
 
-def _all_sets(m: int, k: int) -> int:
-    """How many sets of at most k arms there are."""
-    return sum(comb(m, s) for s in range(1, k + 1))
-
-
 def _allocate(blocks: Ints, spread: Floats, budget: int) -> Ints:
     """Orders of each size: at least two, else by what they vary over the root of what they cost.
 
@@ -147,15 +143,13 @@ def _allocate(blocks: Ints, spread: Floats, budget: int) -> Ints:
 
 def _by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n queries of every set of a size."""
-    m, n_sets, n_inside = game.m, comb(game.m, size), comb(game.m - 1, size - 1)
+
+    def pull(sets: Ints) -> Floats:
+        return game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
+
     for _ in range(n):
-        total, inside = 0.0, np.zeros(m)
-        for sets in combinations(m, size, block=max(1, BLOCK_CELLS // size)):
-            rewards = game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
-            total += rewards.sum()
-            inside += np.bincount(sets.ravel(), np.repeat(rewards, size), m)
-        outside = (total - inside) / max(1, n_sets - n_inside)
-        yield (inside / n_inside - outside)[None, :], np.array([total / n_sets])
+        inside, outside = mean_values(game.m, size, pull)
+        yield (inside - outside)[None, :], inside.mean(keepdims=True)
 
 
 def _by_orders(
