@@ -40,7 +40,7 @@ def play(job: Job) -> float:
     from evenhand import fair_policy, simulate
     from evenhand.games import synthetic
     from evenhand.lab.catalogue import build_learner
-    from evenhand.streams import stream
+    from evenhand.randomness.streams import stream
 
     game = synthetic(job.m, stream(1, 1, "instance"))
     learner = build_learner(job.learner, job.m, job.k, job.horizon, stream(1, 1, "learner"))

@@ -7,7 +7,8 @@ import numpy as np
 
 from benchmarks.baselines import coin_cascades
 from benchmarks.harness import Section, alternate, faster, plain_table
-from evenhand.games import IndependentCascade, facebook_graph, facebook_stand_in
+from evenhand.datasets import facebook_graph, facebook_stand_in
+from evenhand.games import IndependentCascade
 from evenhand.typing import Ints
 
 P, N_SEEDS = 0.1, 10

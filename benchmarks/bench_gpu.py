@@ -10,16 +10,10 @@ import numpy as np
 
 from benchmarks.harness import Row, Section, Times, repeat, seconds_row, table, wall
 from evenhand import fair_policy, merit, simulate
-from evenhand.games import (
-    CudaCascade,
-    Game,
-    Graph,
-    IndependentCascade,
-    facebook_graph,
-    facebook_stand_in,
-)
+from evenhand.datasets import facebook_graph, facebook_stand_in
+from evenhand.games import CudaCascade, Game, Graph, IndependentCascade
 from evenhand.learners import IWKSVFair
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 from evenhand.typing import Floats, Ints
 
 K, P = 10, 0.1

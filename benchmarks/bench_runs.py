@@ -18,7 +18,7 @@ from evenhand import fair_policy, merit, simulate, theory
 from evenhand.designs.calibration import calibrate
 from evenhand.games import synthetic
 from evenhand.learners import IWKSVFair
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 
 FAIR = {"kind": "iw-ksvfair", "gamma": 0.8}
 EXACT = {"kind": "iw-ksvfair-exact", "gamma": 0.8}

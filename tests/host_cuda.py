@@ -16,8 +16,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from evenhand.games import CudaCascade, cascade_cuda
-from evenhand.games.card import Card
+from evenhand.games import CudaCascade
+from evenhand.games.cascade import cuda as cascade_cuda
+from evenhand.games.cascade.gpu import Card
 
 SHIM = Path(__file__).with_name("host_cuda.h")
 EXPOSED = """

@@ -4,8 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import adapters, designs, games, learners, merit, metrics, plot, policy, theory
-    from evenhand.batch import Batch
+    from evenhand import (
+        adapters,
+        datasets,
+        designs,
+        games,
+        learners,
+        merit,
+        metrics,
+        plot,
+        policy,
+        theory,
+    )
+    from evenhand.exchange.batch import Batch
     from evenhand.learners.learner import AlreadyTold
     from evenhand.merit import kshapley
     from evenhand.policy import fair_policy
@@ -20,6 +31,7 @@ __all__ = [
     "Interrupted",
     "Run",
     "adapters",
+    "datasets",
     "designs",
     "fair_policy",
     "games",
@@ -38,7 +50,7 @@ __all__ = [
 # which module a name comes from; all other names of __all__ are modules themselves
 _HOMES = {
     "AlreadyTold": "learners.learner",
-    "Batch": "batch",
+    "Batch": "exchange.batch",
     "Interrupted": "simulation",
     "Run": "simulation",
     "fair_policy": "policy",

@@ -9,7 +9,7 @@ from evenhand.checks import check_vector
 from evenhand.games import SetFunction
 from evenhand.games.noise import Noise
 from evenhand.merit import Estimate
-from evenhand.simulation import Run
+from evenhand.simulation.loop import Run
 from evenhand.typing import Bools, Floats
 
 Columns = dict[str, np.ndarray[Any, Any]]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.batch import Batch, Determined, Marginals
 from evenhand.checks import check_vector
+from evenhand.exchange.batch import Batch, Determined, Marginals
 from evenhand.typing import Floats, Ints, compiled
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from evenhand.policy import fair_policy
-from evenhand.simulation import Run
+from evenhand.simulation.loop import Run
 from evenhand.typing import Floats
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import evenhand
-from evenhand.batch import Batch, Marginals
+from evenhand.exchange.batch import Batch, Marginals
 from evenhand.games import NoisyOr
 from evenhand.learners import Learner
-from evenhand.simulation import count_selections
+from evenhand.simulation.loop import count_selections
 from tests.contracts import LEARNERS
 
 M, K, T = 6, 3, 2000
@@ -143,7 +143,7 @@ def test_two_open_batches_survive_in_a_new_process(make, tmp_path):
     (tmp_path / "told.json").write_text(json.dumps(told))
     program = """
 import json, sys, evenhand
-from evenhand.batch import Batch
+from evenhand.exchange.batch import Batch
 learner = evenhand.load(sys.argv[1] + "/learner.npz")
 for one in reversed(json.load(open(sys.argv[1] + "/told.json"))):
     learner.tell(Batch.from_dict(one["batch"]), one["rewards"])

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from evenhand import merit
-from evenhand.games import IndependentCascade, facebook_stand_in
+from evenhand.datasets import facebook_stand_in
+from evenhand.games import IndependentCascade
 from tests.stat_checks import ALPHA, check_estimate, check_mean
 from tests.unit.test_cascade_cuda import places
 

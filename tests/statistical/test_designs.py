@@ -6,11 +6,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from evenhand.alias import build_alias
 from evenhand.designs import ConditionalPoisson, DependentRounding, Systematic, Uniform
 from evenhand.designs.design import MAX_ORDERED, draw_listed
 from evenhand.designs.head_tree import HeadTree
 from evenhand.policy import waterfill
+from evenhand.randomness.alias import build_alias
 from tests.stat_checks import check_frequencies, check_mean
 
 pytestmark = pytest.mark.statistical

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom, truncnorm
 
 from evenhand.games import Bernoulli, IndependentCascade, NoisyOr, TruncatedGaussian
-from evenhand.games.cascade import pull_one_by_one
-from evenhand.games.lanes import pull_in_lanes
+from evenhand.games.cascade.independent import pull_one_by_one
+from evenhand.games.cascade.parallel import pull_in_lanes
 from evenhand.games.noise import _draws, half_mass
-from evenhand.words import start_words
+from evenhand.randomness.xoshiro import start_words
 from tests import reference
 from tests.stat_checks import check_frequencies, check_mean
 

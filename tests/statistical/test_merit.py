@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from evenhand import games, kshapley, merit
+from evenhand.datasets import facebook_stand_in
 from evenhand.merit.estimate import Sums
 from tests.contracts import GAMES
 from tests.stat_checks import check_estimate, check_mean
@@ -166,7 +167,7 @@ def test_reverse_reachable_is_exact_for_isolated_nodes():
 
 
 def test_all_estimators_agree_on_a_large_cascade():
-    graph = games.facebook_stand_in()
+    graph = facebook_stand_in()
     game = games.IndependentCascade(graph.edges, graph.m, 0.1)
     reference = merit.reverse_reachable(game, 10, 400_000, np.random.default_rng(0))
     paper = merit.monte_carlo(game, 10, 2 * 534 * 1000, np.random.default_rng(1))

@@ -9,7 +9,7 @@ import pytest
 from evenhand import designs, fair_policy, kshapley, simulate
 from evenhand.games import synthetic
 from evenhand.learners import ETCG, URS, GapE, IWKSVFair
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 from tests.stat_checks import check_mean
 
 pytestmark = pytest.mark.statistical

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evenhand.alias import alias_bits, build_alias, draw_alias
+from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
 
 
 def law_of(table):

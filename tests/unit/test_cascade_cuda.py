@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from evenhand import merit
-from evenhand.games import CudaCascade, card, cascade_cuda, facebook_stand_in
-from evenhand.games.card import Card
-from evenhand.games.cascade_cuda import ALWAYS, arm_type, chunks, draw_keys, halves, kept
-from evenhand.games.skips import LONGEST, skip_table
+from evenhand.datasets import facebook_stand_in
+from evenhand.games import CudaCascade
+from evenhand.games.cascade import cuda as cascade_cuda
+from evenhand.games.cascade import gpu as card
+from evenhand.games.cascade.cuda import ALWAYS, arm_type, chunks, draw_keys, halves, kept
+from evenhand.games.cascade.gpu import Card
+from evenhand.games.cascade.skips import LONGEST, skip_table
 from tests.host_cuda import as_c, host_cascade, host_cupy
 
 EDGES = [[0, 1], [1, 2], [0, 3], [3, 2], [2, 4], [4, 0], [1, 4], [3, 0]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.games import facebook
-from evenhand.games.facebook import facebook_graph, facebook_stand_in
+from evenhand.datasets import facebook
+from evenhand.datasets.facebook import facebook_graph, facebook_stand_in
 
 HERE = [Path(d) for d in [os.environ.get("EVENHAND_DATA", "")] if d]
 FOUND = [folder / name for folder in HERE for name in facebook.NAMES if (folder / name).is_file()]

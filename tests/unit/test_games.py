@@ -5,11 +5,12 @@ from scipy import sparse
 
 from evenhand import games, kshapley
 from evenhand.checks import first_bad_query
+from evenhand.datasets import facebook_stand_in
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
-from evenhand.games.cascade import pull_one_by_one
+from evenhand.games.cascade.independent import pull_one_by_one
+from evenhand.games.cascade.parallel import MAX_CELLS, MAX_LANES, lanes_for, pull_in_lanes
 from evenhand.games.game import prefix_sets
-from evenhand.games.lanes import MAX_CELLS, MAX_LANES, lanes_for, pull_in_lanes
-from evenhand.words import start_words
+from evenhand.randomness.xoshiro import start_words
 from tests import reference
 
 
@@ -101,7 +102,7 @@ def test_a_sparse_matrix_means_its_values_however_it_is_stored():
 
 
 def test_the_packages_own_graph_comes_in_as_it_is():
-    graph = games.facebook_stand_in()
+    graph = facebook_stand_in()
     game = IndependentCascade(graph, p=0.1)
     np.testing.assert_array_equal(game.edges, graph.edges)
     both = graph.both_ways()
@@ -137,7 +138,7 @@ def test_one_probability_zero_and_one():
 
 
 def test_coupled_pulls_never_fall_along_a_row():
-    graph = games.facebook_stand_in()
+    graph = facebook_stand_in()
     game = IndependentCascade(graph.edges, graph.m, 0.1)
     rng = np.random.default_rng(0)
     orders = np.array([rng.permutation(graph.m)[:10] for _ in range(200)])
@@ -149,7 +150,7 @@ def test_coupled_pulls_never_fall_along_a_row():
 
 
 def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
-    graph = games.facebook_stand_in()
+    graph = facebook_stand_in()
     game = IndependentCascade(graph.edges, graph.m, 0.1)
     message = (
         r"at most 20 edges with 0 < p < 1, got 8158; estimate merits with "

@@ -28,7 +28,7 @@ from evenhand.lab.report import write_report
 from evenhand.lab.runner import run_missing
 from evenhand.lab.series import mean, series, spread
 from evenhand.lab.store import SCHEMA, TIMING, Store
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 
 TINY = """
 name = "tiny"

@@ -8,7 +8,7 @@ import pytest
 
 import evenhand
 from evenhand import designs, games, theory
-from evenhand.batch import Determined, Marginals, Target
+from evenhand.exchange.batch import Determined, Marginals, Target
 from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, FairCMAB, GapE, IWKSVFair, MURaS
 from evenhand.learners.etcg import plays_per_set
@@ -318,7 +318,7 @@ def test_sampled_gains_are_unbiased_for_merit(make):
 
 
 def test_predecessors_are_a_uniform_size_and_then_a_uniform_set():
-    from evenhand.predecessors import draw_predecessors
+    from evenhand.subsets.predecessors import draw_predecessors
 
     n = 120_000
     orders, sizes = draw_predecessors(np.full(n, 2), M, K, np.random.default_rng(0))

@@ -7,8 +7,8 @@ import shapiq
 from shapiq_games import synthetic
 
 from evenhand import games, kshapley, merit
-from evenhand.combinations import combinations
 from evenhand.merit.blocks import cut_orders
+from evenhand.subsets.combinations import combinations
 from tests import reference
 
 stratified = import_module("evenhand.merit.stratified")  # the name stands for the function

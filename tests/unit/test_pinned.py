@@ -9,7 +9,7 @@ import pytest
 
 import evenhand
 from evenhand.games import hidden_pair, synthetic
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 from tests.contracts import LEARNERS
 
 PINNED = Path(__file__).with_name("pinned.json")

@@ -13,8 +13,8 @@ import evenhand
 from evenhand import fair_policy, kshapley, metrics, simulate
 from evenhand.games import NoisyOr, synthetic
 from evenhand.learners import ETCG, URS, FairCMAB, IWKSVFair, Learner, MURaS
-from evenhand.simulation import count_selections, log_spaced
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
+from evenhand.simulation.loop import count_selections, log_spaced
 from tests.contracts import LEARNERS
 
 M, K, T = 6, 3, 3001

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evenhand.games.skips import LONGEST, draw_skip, skip_table
+from evenhand.games.cascade.skips import LONGEST, draw_skip, skip_table
 
 
 @pytest.mark.parametrize("p", [1e-9, 1e-4, 0.01, 0.1, 0.5, 0.99, 1 - 1e-9, 1.0])

@@ -7,9 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.alias import alias_bits, build_alias, draw_alias
 from evenhand.checks import as_floats, as_integers, check_budget, check_marginals, check_positive
-from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.calibration import (
     HEADS,
     LOG_WEIGHTS,
@@ -23,8 +21,10 @@ from evenhand.designs.calibration import (
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centred_coins, contour
+from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
+from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row
+from evenhand.subsets.combinations import all_sets, count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import draw_row_word, shuffle_row, start_row
 
 ComplexFloats = NDArray[np.complex128]
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over

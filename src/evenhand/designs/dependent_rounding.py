@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals
-from evenhand.combinations import shuffle
 from evenhand.designs.design import Design
+from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 SNAP = 1e-12  # this close to 0 or 1 an entry is there

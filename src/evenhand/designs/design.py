@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.alias import alias_bits, draw_alias
 from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
-from evenhand.combinations import all_orders, count_sets
+from evenhand.randomness.alias import alias_bits, draw_alias
+from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
+from evenhand.subsets.combinations import all_orders, count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import draw_row_word, shuffle_row, start_row, uniform
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
 MAX_ORDERED = 7  # of so many arms all orders are kept, which is faster than swapping arms

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from evenhand.alias import build_alias
 from evenhand.checks import check_marginals, check_positive
-from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.calibration import settle
 from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
 from evenhand.designs.design import Design, draw_listed
 from evenhand.designs.poisson_binomial import centre
+from evenhand.randomness.alias import build_alias
+from evenhand.subsets.combinations import all_sets, count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
 
 MAX_SETS = 10**7

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.combinations import shuffle
+from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 LEAF = 32  # coins in a leaf

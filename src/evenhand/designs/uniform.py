@@ -4,10 +4,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from evenhand.checks import check_budget
-from evenhand.combinations import all_sets, count_sets
 from evenhand.designs.design import Design
+from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
+from evenhand.subsets.combinations import all_sets, count_sets
 from evenhand.typing import Floats, Ints, compiled
-from evenhand.words import draw_row_word, start_row, uniform
 
 MAX_LISTED = 10**6  # up to so many sets a tally is one multinomial draw
 

@@ -1,9 +1,9 @@
 """What is true: set functions and their noise."""
 
 from evenhand.games.carrier import Carrier, additive
-from evenhand.games.cascade import IndependentCascade
-from evenhand.games.cascade_cuda import CudaCascade
-from evenhand.games.facebook import facebook_graph, facebook_stand_in
+from evenhand.games.cascade.cuda import CudaCascade
+from evenhand.games.cascade.graph import Graph
+from evenhand.games.cascade.independent import IndependentCascade
 from evenhand.games.families import (
     WideNoisyOr,
     best_member,
@@ -12,7 +12,6 @@ from evenhand.games.families import (
     random_coverage,
 )
 from evenhand.games.game import Game
-from evenhand.games.graphs import Graph
 from evenhand.games.hard_pair import hard_pair
 from evenhand.games.noise import Bernoulli, TruncatedGaussian
 from evenhand.games.noisy_or import NoisyOr, synthetic
@@ -31,8 +30,6 @@ __all__ = [
     "WideNoisyOr",
     "additive",
     "best_member",
-    "facebook_graph",
-    "facebook_stand_in",
     "hard_pair",
     "hidden_pair",
     "random_additive",

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import erf
 
 from evenhand.checks import check_positive
+from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
 from evenhand.typing import Floats, compiled
-from evenhand.words import draw_row_word, start_row, uniform
 
 # coefficients of AS 241 (M. J. Wichura, Applied Statistics 37, 1988), highest power first
 A = (

@@ -12,8 +12,8 @@ from evenhand.checks import (
     check_sets,
     check_vector,
 )
-from evenhand.combinations import mean_products
 from evenhand.games.noise import half_mass, truncated_gaussian
+from evenhand.subsets.combinations import mean_products
 from evenhand.typing import Bools, Floats, Ints, compiled
 
 BLOCK = 2**17  # random numbers at a time: they stay in the cache

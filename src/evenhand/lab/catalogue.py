@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import merit, theory
+from evenhand.datasets import facebook_graph, facebook_stand_in
 from evenhand.designs import DependentRounding, EnumeratedMaxEntropy, Systematic
 from evenhand.games import (
     CudaCascade,
@@ -15,8 +16,6 @@ from evenhand.games import (
     IndependentCascade,
     WideNoisyOr,
     best_member,
-    facebook_graph,
-    facebook_stand_in,
     hard_pair,
     hidden_pair,
     random_additive,
@@ -24,7 +23,7 @@ from evenhand.games import (
     synthetic,
 )
 from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, GapE, IWKSVFair, Learner, MURaS
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
 from evenhand.typing import Floats
 
 COUNTED_FROM = 10**7  # from this horizon on MURaS rounds systematically: one multinomial draw

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.batch import Batch
+from evenhand.exchange.batch import Batch
 from evenhand.lab.catalogue import Place, build_game, build_learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.policy import fair_policy
-from evenhand.simulation import simulate
-from evenhand.streams import stream
+from evenhand.randomness.streams import stream
+from evenhand.simulation.loop import simulate
 
 # raised when the same seed would give other numbers, rounding aside: 1 plus, by the kind of game,
 # by that of the learner, and by that of a learner whose sets are few enough to be listed, how often

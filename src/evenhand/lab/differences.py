@@ -12,8 +12,8 @@ import numpy as np
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy
 from evenhand.games import synthetic
 from evenhand.learners import IWKSVFair
+from evenhand.randomness.streams import stream
 from evenhand.storage import read_arrays, write_arrays
-from evenhand.streams import stream
 from evenhand.typing import Floats, Ints, compiled
 
 LOWEST, PER_DECADE = -24, 10  # the histogram's first edge, as a power of ten, and its resolution

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.batch import Batch, Determined
 from evenhand.checks import check_budget, check_integer
+from evenhand.exchange.batch import Batch, Determined
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import add_gains, means
 from evenhand.typing import Floats, Ints

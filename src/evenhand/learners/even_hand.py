@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from evenhand.batch import Batch, Marginals
 from evenhand.checks import check_number, check_vector
 from evenhand.designs import ConditionalPoisson, Mixture
+from evenhand.exchange.batch import Batch, Marginals
 from evenhand.learners.evidence import Estimates, Forecast, Sums, absorb, estimate
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import Pending

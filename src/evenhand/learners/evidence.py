@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.combinations import mean_products
+from evenhand.subsets.combinations import mean_products
 from evenhand.typing import Floats, Ints, compiled
 
 TINY = 1e-12

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.batch import Batch, Determined
 from evenhand.checks import check_vector
+from evenhand.exchange.batch import Batch, Determined
 from evenhand.learners.etcg import GreedyExploration, next_set, plays_per_set
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.typing import Floats, Ints, compiled

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.batch import Batch, Determined, Target
 from evenhand.checks import check_number, check_positive
+from evenhand.exchange.batch import Batch, Determined, Target
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import Pending, add_pairs, means, rounds_to_serve
-from evenhand.predecessors import draw_predecessors
+from evenhand.subsets.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
 

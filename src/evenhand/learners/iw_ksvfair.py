@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from evenhand import designs, theory
-from evenhand.batch import Batch, Marginals
 from evenhand.checks import check_number
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
+from evenhand.exchange.batch import Batch, Marginals
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import Pending, means, rounds_to_serve
 from evenhand.policy import fill

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.batch import Batch, Exposure
 from evenhand.checks import check_budget, check_integer, first_bad_query
+from evenhand.exchange.batch import Batch, Exposure
 from evenhand.typing import Bools, Floats, Ints, compiled
 
 FORMAT, VERSION = "evenhand-learner", 2

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand import designs, theory
-from evenhand.batch import Batch, Marginals, Target
 from evenhand.checks import check_positive
 from evenhand.designs import (
     ConditionalPoisson,
@@ -15,10 +14,11 @@ from evenhand.designs import (
     EnumeratedMaxEntropy,
     Systematic,
 )
+from evenhand.exchange.batch import Batch, Marginals, Target
 from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
 from evenhand.learners.pending import add_pairs, countable, means
 from evenhand.policy import fill
-from evenhand.predecessors import write_predecessors
+from evenhand.subsets.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
 ROUNDINGS: dict[str, Callable[[Floats], Design]] = {

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.batch import Batch
 from evenhand.designs import Design
+from evenhand.exchange.batch import Batch
 from evenhand.learners.learner import MAX_BATCH
 from evenhand.typing import Floats, Ints, compiled
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.batch import Batch, Marginals
 from evenhand.designs import Uniform
+from evenhand.exchange.batch import Batch, Marginals
 from evenhand.learners.learner import Draft, Learner, Seed
 from evenhand.learners.pending import countable
 from evenhand.typing import Floats

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenhand.combinations import shuffle
+from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Ints, compiled
 
 

@@ -6,8 +6,8 @@ from math import comb
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer
-from evenhand.combinations import combinations, count_up_to
 from evenhand.games.game import Game, HasClosedForm
+from evenhand.subsets.combinations import combinations, count_up_to
 from evenhand.typing import Bools, Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once

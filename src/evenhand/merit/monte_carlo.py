@@ -5,7 +5,7 @@ import numpy as np
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.game import Game
 from evenhand.merit.estimate import Estimate, Sums
-from evenhand.predecessors import draw_predecessors
+from evenhand.subsets.predecessors import draw_predecessors
 
 BLOCK_CELLS = 2**22  # cells of the orders drawn at once
 

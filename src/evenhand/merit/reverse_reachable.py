@@ -3,12 +3,12 @@
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
-from evenhand.games.cascade import IndependentCascade, spread
-from evenhand.games.cascade_cuda import CudaCascade
-from evenhand.games.graphs import Arcs
+from evenhand.games.cascade.cuda import CudaCascade
+from evenhand.games.cascade.graph import Arcs
+from evenhand.games.cascade.independent import IndependentCascade, spread
 from evenhand.merit.estimate import Estimate
+from evenhand.randomness.xoshiro import start_words
 from evenhand.typing import Floats, Words, compiled
-from evenhand.words import start_words
 
 
 def reverse_reachable(

@@ -6,11 +6,11 @@ from math import comb
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
-from evenhand.combinations import count_up_to
 from evenhand.games.game import Game
 from evenhand.merit.blocks import cut_orders, n_blocks
 from evenhand.merit.estimate import Estimate, Sums
 from evenhand.merit.exact import mean_values
+from evenhand.subsets.combinations import count_up_to
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of sets held at once; one order at least

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.games.graphs import Graph
+from evenhand.games.cascade.graph import Graph
 from evenhand.typing import Ints
 
 SOURCE = "https://snap.stanford.edu/data/facebook_combined.txt.gz"
@@ -45,7 +45,7 @@ def facebook_graph() -> Graph:
     >>> graph.m, len(graph.edges), len(graph.both_ways().edges)  # doctest: +SKIP
     (534, 8158, 16316)
     """
-    ids = np.array(files("evenhand.games").joinpath("facebook534.txt").read_text().split(), int)
+    ids = np.array(files("evenhand.datasets").joinpath("facebook534.txt").read_text().split(), int)
     full = np.array(_combined_text().split(), dtype=np.int64).reshape(-1, 2)
     kept = full[np.isin(full, ids).all(axis=1)]
     edges = np.searchsorted(ids, kept)
@@ -96,7 +96,7 @@ def _combined_text() -> str:
         raise FileNotFoundError(
             f"the Facebook graph was not found: looked for {' or '.join(NAMES)} in {looked}, and "
             f"downloading {SOURCE} failed ({error}); put the file into a directory and name it in "
-            "EVENHAND_DATA, or use evenhand.games.facebook_stand_in()"
+            "EVENHAND_DATA, or use evenhand.datasets.facebook_stand_in()"
         ) from None
     text = _checked(raw, SOURCE)
     with contextlib.suppress(OSError):  # a cache that cannot be written is not needed now

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.checks import check_orders, check_rng
-from evenhand.games.card import ArmType, Card, find_card
-from evenhand.games.cascade import IndependentCascade
-from evenhand.games.graphs import Arcs
-from evenhand.games.skips import LONGEST
+from evenhand.games.cascade.gpu import ArmType, Card, find_card
+from evenhand.games.cascade.graph import Arcs
+from evenhand.games.cascade.independent import IndependentCascade
+from evenhand.games.cascade.skips import LONGEST
 from evenhand.typing import Floats, Ints, Words
 
 ALWAYS = 2**64 - 1  # a coin that needs no toss

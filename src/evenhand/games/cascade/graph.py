@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.checks import as_integers, check_entries, check_integer
-from evenhand.games.skips import skip_table
+from evenhand.games.cascade.skips import skip_table
 from evenhand.typing import Floats, Ints, Words
 
 

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from evenhand.checks import check_orders, check_rng, check_sets
-from evenhand.games.graphs import Arcs, read_graph
-from evenhand.games.lanes import lanes_for, pull_in_lanes
-from evenhand.games.skips import LONGEST, draw_skip
+from evenhand.games.cascade.graph import Arcs, read_graph
+from evenhand.games.cascade.parallel import lanes_for, pull_in_lanes
+from evenhand.games.cascade.skips import LONGEST, draw_skip
+from evenhand.randomness.splitmix import uniform
+from evenhand.randomness.xoshiro import as_state, draw_word, start_words
 from evenhand.typing import Bools, Floats, Ints, Words, compiled
-from evenhand.words import as_state, draw_word, start_words, uniform
 
 MAX_UNCERTAIN = 20  # edges with 0 < p < 1 for which all live-edge graphs are listed
 

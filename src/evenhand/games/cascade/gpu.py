@@ -32,7 +32,7 @@ class Card:
     def kernel(self, name: str, arm: ArmType) -> Any:
         """Return a kernel for nodes of some type."""
         if (name, arm) not in self._kernels:
-            source = files("evenhand.games").joinpath("cascade.cu").read_text()
+            source = files("evenhand.games.cascade").joinpath("cascade.cu").read_text()
             kind = "unsigned short" if arm is np.uint16 else "unsigned int"
             module = self.cupy.RawModule(code=f"#define ARM {kind}\n{source}")
             kernel = self._kernels[name, arm] = module.get_function(name)

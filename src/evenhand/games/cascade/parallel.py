@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.games.graphs import Arcs
-from evenhand.games.skips import LONGEST, draw_skip
+from evenhand.games.cascade.graph import Arcs
+from evenhand.games.cascade.skips import LONGEST, draw_skip
+from evenhand.randomness.splitmix import uniform
+from evenhand.randomness.xoshiro import as_state, draw_word
 from evenhand.typing import Floats, Ints, Words, compiled
-from evenhand.words import as_state, draw_word, uniform
 
 MAX_LANES = 1024
 MIN_LANES = 128  # with fewer a cascade alone is as fast

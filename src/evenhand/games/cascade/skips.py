@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenhand.alias import build_alias, draw_alias
+from evenhand.randomness.alias import build_alias, draw_alias
 from evenhand.typing import Words, compiled
 
 BITS = np.uint64(8)  # of a word that choose a cell of the table

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.batch import Batch
 from evenhand.checks import as_integers, check_integer, check_vector
+from evenhand.exchange.batch import Batch
 from evenhand.games import Game
 from evenhand.learners import Learner
 from evenhand.learners.learner import Seed, as_generator

@@ -1,0 +1,1 @@
+"""What learners and the world hand to each other."""

@@ -1,0 +1,1 @@
+"""Cascades in networks, on a processor and on an NVIDIA card."""

@@ -1,0 +1,1 @@
+"""Named streams, and random numbers inside compiled loops."""

@@ -1,0 +1,1 @@
+"""Sets of one size: listed, counted, drawn before an arm."""
