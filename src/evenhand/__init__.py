@@ -16,8 +16,7 @@ if TYPE_CHECKING:
         policy,
         theory,
     )
-    from evenhand.exchange.batch import Batch
-    from evenhand.learners.learner import AlreadyTold
+    from evenhand.exchange import AlreadyTold, Batch, Expired
     from evenhand.merit import kshapley
     from evenhand.policy import fair_policy
     from evenhand.simulation import Interrupted, Run, simulate
@@ -28,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyTold",
     "Batch",
+    "Expired",
     "Interrupted",
     "Run",
     "adapters",
@@ -49,8 +49,9 @@ __all__ = [
 
 # which module a name comes from; all other names of __all__ are modules themselves
 _HOMES = {
-    "AlreadyTold": "learners.learner",
-    "Batch": "exchange.batch",
+    "AlreadyTold": "exchange",
+    "Batch": "exchange",
+    "Expired": "exchange",
     "Interrupted": "simulation",
     "Run": "simulation",
     "fair_policy": "policy",

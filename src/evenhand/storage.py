@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.learners.learner import Learner, kind_of
+from evenhand.learners.learner import Learner, learner_of
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ def load(path: str | Path) -> Learner:
     except BROKEN as error:
         raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
     snapshot["arrays"] = arrays
-    return kind_of(snapshot).restore(snapshot)
+    return learner_of(snapshot).restore(snapshot)
 
 
 def write_arrays(path: str | Path, arrays: dict[str, Array], values: dict[str, Any]) -> None:

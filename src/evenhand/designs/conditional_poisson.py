@@ -200,15 +200,30 @@ class ConditionalPoisson(Design):
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, rows) - self._log_normaliser
 
+    def warm_state(self):
+        return {"law": self._law.copy(), "log_normaliser": np.array(self._log_normaliser)}
+
+    @classmethod
+    def from_warm_state(cls, state, k):
+        design = cls.__new__(cls)
+        design._follow(state["law"], float(state["log_normaliser"]), k)
+        return design
+
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        return {"law": self._law.copy(), "log_normaliser": np.array(self._log_normaliser)}
+        return {
+            "log_weights": self.log_weights,
+            "marginals": self.marginals,
+            "log_normaliser": np.array(self._log_normaliser),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Floats], k: int) -> Self:
         """Make the design that gave this state."""
         design = cls.__new__(cls)
-        design._follow(state["law"], float(state["log_normaliser"]), k)
+        law = np.full((5, len(state["log_weights"])), np.nan)
+        law[LOG_WEIGHTS], law[MARGINALS] = state["log_weights"], state["marginals"]
+        design._follow(law, float(state["log_normaliser"]), k)
         return design
 
     @cached_property

@@ -39,6 +39,10 @@ class DependentRounding(Design):
         self.marginals, self.k = check_marginals(marginals)
         self.m = len(self.marginals)
 
+    @classmethod
+    def fit(cls, marginals):
+        return cls(marginals)
+
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return _duels(self.marginals, self.k, n, rng)
 

@@ -118,6 +118,13 @@ class EnumeratedMaxEntropy(Design):
         """All sets that can be drawn, with their probabilities."""
         return self.sets, self.probabilities
 
+    def warm_state(self):
+        return self.state()
+
+    @classmethod
+    def from_warm_state(cls, state, k):
+        return cls.from_state(state, k)
+
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
         curvature = np.empty((0, 0)) if self._curvature is None else self._curvature
@@ -127,7 +134,8 @@ class EnumeratedMaxEntropy(Design):
     def from_state(cls, state: dict[str, Floats], k: int) -> Self:
         """Make the design that gave this state."""
         design = cls(state["log_weights"], k)
-        design._curvature = state["curvature"] if state["curvature"].size else None
+        c = state.get("curvature", np.empty((0, 0)))
+        design._curvature = c if c.size else None
         return design
 
     @cached_property

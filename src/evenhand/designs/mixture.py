@@ -61,3 +61,11 @@ class Mixture(Design, Generic[D]):
         if log_rest == -math.inf:
             return plain
         return np.logaddexp(plain, log_rest + self.design.log_prob(rows))
+
+    def weights(self, rows: Ints) -> Floats:
+        from scipy.special import gammaln
+
+        m, k = self.m, self.k
+        log_sets = gammaln(m) - gammaln(k) - gammaln(m - k + 1)
+        even = np.exp(-self._log_prob(rows) - log_sets)
+        return self.marginals[rows] * even[:, None]

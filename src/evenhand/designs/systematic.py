@@ -54,6 +54,10 @@ class Systematic(Design):
             row[:k] = self._line[_crossed(self._ends, u, k)]
             row[k:] = self._always
 
+    @classmethod
+    def fit(cls, marginals):
+        return cls(marginals)
+
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((n, self.k), np.int64)
         rows[:, self.k - len(self._always) :] = self._always

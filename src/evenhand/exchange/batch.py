@@ -1,13 +1,16 @@
 """The unit of exchange: a batch of ordered sets, asked at some prefixes."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import as_integers
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats, Ints, compiled
+
+SHOWN = 20  # sets in a table
 
 
 class Marginals(NamedTuple):
@@ -50,58 +53,73 @@ class Target(NamedTuple):
 Exposure = Marginals | Determined | Target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Batch:
     """Queries asked by a learner, and the receipt with which their rewards are told.
+
+    Telling needs ``owner`` and ``index`` alone: the learner knows what it asked, so that a receipt
+    changed on its way cannot credit another arm.
 
     Attributes
     ----------
     orders
-        (n, k) ordered sets; entries past the longest prefix asked are ignored.
+        (n, k) ordered sets; entries behind the longest prefix asked are -1.
     sizes
         (n, s) prefix lengths to query of each; length 0 is the empty set, worth 0, counted as a
         query but not to be pulled.
     times
         (n,) identical queries a row stands for, above 1 only where ``learns`` is false.
-    exposure
-        What the policy gave each arm when the batch was drawn.
     learns
         Whether rewards are wanted. If not, telling them is accepted and ignored.
-    owner, number, index
-        Whose batch it is, its number there, and the number of each of its rows.
-    notes
-        Row by row, what the learner needs back.
+    owner, index
+        Whose batch it is, and the number of each of its rows there (none where nothing is learnt).
+    names
+        Names of all arms, or None.
+    exposure
+        What the policy gave each arm when the batch was drawn; None after :meth:`from_dict`.
 
     Examples
     --------
     >>> import json
-    >>> from evenhand.learners import IWKSVFair
-    >>> learner = IWKSVFair(m=6, k=3, horizon=9000, gamma=1.0, seed=1)
-    >>> batch = learner.ask()
-    >>> for order, sizes in zip(batch.orders, batch.sizes):
-    ...     print([order[:size].tolist() for size in sizes])
-    [[1], [1, 0], [1, 0, 5]]
-    >>> kept = json.dumps(batch.to_dict())  # until the rewards are known
-    >>> learner.tell(Batch.from_dict(json.loads(kept)), [[0.2, 0.3, np.nan]])
+    >>> from evenhand.learners import EvenHand
+    >>> learner = EvenHand(m=3, k=2, names=["ada", "bob", "cy"], seed=1)
+    >>> batch = learner.ask(1)
+    >>> batch.sets()
+    [['ada']]
+    >>> kept = json.dumps(batch.to_dict())  # until the reward is known
+    >>> learner.tell(Batch.from_dict(json.loads(kept)), 0.2)
     """
 
     orders: Ints
     sizes: Ints
     times: Ints
-    exposure: Exposure
     learns: bool
     owner: str
-    number: int
     index: Ints
-    notes: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
+    exposure: Exposure | None = None
 
     @property
     def queries(self) -> int:
         """Number of queries the batch asks for."""
-        rows = len(self.times) if self.learns else int(self.times.sum())
-        return rows * self.sizes.shape[1]
+        return int(self.times.sum()) * self.sizes.shape[1]
 
-    def rows(self, index: ArrayLike) -> "Batch":
+    def sets(self) -> list[list[Any]]:
+        """Return the arms of every query, by name where they have one, row by row.
+
+        ``tell`` takes rewards in the same order.
+
+        Examples
+        --------
+        >>> from evenhand.learners import IWKSVFair
+        >>> IWKSVFair(m=6, k=3, horizon=9000, gamma=1.0, seed=1).ask().sets()
+        [[3], [3, 1], [3, 1, 0]]
+        """
+        names = self.names or range(int(self.orders.max(initial=0)) + 1)
+        rows = zip(self.orders.tolist(), self.sizes.tolist(), strict=True)
+        return [[names[arm] for arm in row[:size]] for row, sizes in rows for size in sizes]
+
+    def rows(self, places: ArrayLike) -> "Batch":
         """Return the receipt for some rows, given by their places in this batch.
 
         Examples
@@ -111,64 +129,103 @@ class Batch:
         >>> len(batch.orders), len(batch.rows([0, 3]).orders)
         (4, 2)
         """
-        places = as_integers("index", index)
+        chosen = as_integers("places", places)
         n = len(self.orders)
-        if places.ndim != 1 or len(np.unique(places)) != len(places):
-            raise ValueError(f"index must be a list of distinct rows, got {index!r}")
-        if places.size and not (0 <= places.min() and places.max() < n):
-            raise ValueError(f"index must hold rows in 0..{n - 1}, got {index!r}")
+        if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen):
+            raise ValueError(f"places must be a list of distinct rows, got {places!r}")
+        if chosen.size and not (0 <= chosen.min() and chosen.max() < n):
+            raise ValueError(f"places must hold rows in 0..{n - 1}, got {places!r}")
         exposure = self.exposure
         if isinstance(exposure, Target):
-            exposure = Target(exposure.arms[places])
-        return replace(
-            self,
-            orders=self.orders[places],
-            sizes=self.sizes[places],
-            times=self.times[places],
-            exposure=exposure,
-            index=self.index[places],
-            notes={name: values[places] for name, values in self.notes.items()},
-        )
+            exposure = Target(exposure.arms[chosen])
+        arrays = {name: getattr(self, name)[chosen] for name in ("orders", "sizes", "times")}
+        index = self.index[chosen] if self.learns else self.index
+        return replace(self, **arrays, index=index, exposure=exposure)
+
+    def count_into(self, asked: Ints) -> None:
+        """Add to ``asked`` (m,) how often each arm is in a queried set."""
+        count_arms(asked, self.orders, self.sizes, self.times)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, fit for JSON."""
-        exposure = {name: value.tolist() for name, value in self.exposure._asdict().items()}
-        return {
-            "owner": self.owner,
-            "number": self.number,
-            "learns": self.learns,
-            "orders": self.orders.tolist(),
-            "sizes": self.sizes.tolist(),
-            "times": self.times.tolist(),
-            "index": self.index.tolist(),
-            "exposure": {"kind": type(self.exposure).__name__, **exposure},
-            "notes": {name: values.tolist() for name, values in self.notes.items()},
-        }
+        arrays = {name: getattr(self, name).tolist() for name in ARRAYS}
+        names = None if self.names is None else list(self.names)
+        return {"owner": self.owner, "learns": self.learns, "names": names, **arrays}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Batch":
         """Make the batch that gave this dictionary."""
+        if not isinstance(data, dict):
+            hint = "; json.loads it first" if isinstance(data, str | bytes) else ""
+            raise TypeError(f"data must be a dictionary, got {type(data).__name__}{hint}")
         try:
-            exposure = dict(data["exposure"])
-            kinds = {kind.__name__: kind for kind in (Marginals, Determined, Target)}
-            kind = kinds[exposure.pop("kind")]
-            return cls(
-                orders=_matrix(data["orders"]),
-                sizes=_matrix(data["sizes"]),
-                times=np.array(data["times"], np.int64),
-                exposure=kind(**{name: np.array(value) for name, value in exposure.items()}),
-                learns=bool(data["learns"]),
-                owner=str(data["owner"]),
-                number=int(data["number"]),
-                index=np.array(data["index"], np.int64),
-                notes={name: np.array(values) for name, values in data["notes"].items()},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"data must come from Batch.to_dict, got a broken one: {error!r}"
-            ) from None
+            owner, learns, names = data["owner"], data["learns"], data["names"]
+            arrays = {name: as_integers(name, data[name]) for name in ARRAYS}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"data must come from Batch.to_dict, got {error}") from None
+        for name in ("orders", "sizes"):
+            if arrays[name].size == 0:
+                arrays[name] = arrays[name].reshape(len(arrays[name]), 0)
+        wrong = _first_wrong(owner, learns, names, **arrays)
+        if wrong:
+            raise ValueError(f"data must come from Batch.to_dict, but {wrong}")
+        return cls(**arrays, owner=owner, learns=learns, names=names and tuple(names))
+
+    def __repr__(self) -> str:
+        sizes = f"{self.sizes.min()} to {self.sizes.max()}" if self.sizes.size else "no"
+        wanted = "" if self.learns else ", no rewards wanted"
+        return f"Batch({self.queries} queries of {sizes} arms in {len(self.orders)} rows{wanted})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{query}</td><td>{escape(', '.join(map(str, arms)))}</td></tr>"
+            for query, arms in enumerate(self.rows(range(min(SHOWN, len(self.orders)))).sets())
+        ]
+        head = "<tr><th>query</th><th>show</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{head}{''.join(rows[:SHOWN])}</table>"
 
 
-def _matrix(rows: list[list[int]]) -> Ints:
-    """Rows of integers; no rows have no columns either."""
-    return np.array(rows, np.int64).reshape(len(rows), -1 if rows else 0)
+ARRAYS = ("orders", "sizes", "times", "index")
+
+
+def _first_wrong(
+    owner: Any, learns: Any, names: Any, orders: Ints, sizes: Ints, times: Ints, index: Ints
+) -> str | None:
+    """Say what is wrong with the parts of a batch, if anything is."""
+    n = len(orders)
+    if not isinstance(owner, str):
+        return f"owner must be a string, got {owner!r}"
+    if not isinstance(learns, bool):
+        return f"learns must be true or false, got {learns!r}"
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        return f"names must be a list of strings, got {names!r}"
+    if orders.ndim != 2 or sizes.ndim != 2 or len(sizes) != n:
+        return f"orders and sizes must have {n} rows each, got {orders.shape} and {sizes.shape}"
+    if times.shape != (n,) or np.any(times < 1):
+        return f"times must hold a number of at least 1 per row, got {times.tolist()}"
+    if index.shape != ((n,) if learns else (0,)):
+        return f"index must hold a number per row, got {len(index)} for {n} rows"
+    inside = np.arange(orders.shape[1]) < sizes.max(axis=1, initial=0)[:, None]
+    if sizes.size and not (0 <= sizes.min() and sizes.max() <= orders.shape[1]):
+        return f"sizes must lie in 0..{orders.shape[1]}, the columns of orders"
+    if np.any(orders[inside] < 0) or (names and np.any(orders[inside] >= len(names))):
+        return "orders must hold arms"
+    return None
+
+
+@compiled
+def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
+    """Count each arm's memberships in the queried prefixes."""
+    k = orders.shape[1]
+    ends = np.zeros(k + 1, np.int64)  # prefixes of a row by their length
+    for i in range(len(orders)):
+        ends[:] = 0
+        for size in sizes[i]:
+            ends[size] += times[i]
+        inside = 0
+        for r in range(k - 1, -1, -1):
+            inside += ends[r + 1]
+            if inside > 0:  # entries behind the longest prefix are -1
+                asked[orders[i, r]] += inside

@@ -1,14 +1,17 @@
 """ETCG: explore greedily, then commit to one set."""
 
 import math
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer
-from evenhand.exchange.batch import Batch, Determined
-from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import add_gains, means
+from evenhand.exchange import Determined
+from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners import means
+from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.means import Means
+from evenhand.learners.ordered import Notes, OrderedLearner
 from evenhand.typing import Floats, Ints
 
 
@@ -38,7 +41,7 @@ class GreedyExploration:
         self.m, self.k, self.plays = m, k, plays
         self.chosen = np.empty(0, np.int64)
         self.asked = 0  # queries of the current phase
-        self.totals, self.counts = np.zeros((k, m)), np.zeros((k, m), np.int64)
+        self.means = Means((k, m))  # of a candidate's rewards, phase by phase
 
     @property
     def candidates(self) -> Ints:
@@ -63,7 +66,7 @@ class GreedyExploration:
         """Whether all k arms are chosen."""
         return len(self.chosen) == self.k
 
-    def settle(self, rng: np.random.Generator) -> None:
+    def choose_if_asked(self, rng: np.random.Generator) -> None:
         """Choose an arm if the queries of a phase have all been asked."""
         if not self.complete and not self.left:
             self.chosen = np.append(self.chosen, rng.choice(self.best))
@@ -73,7 +76,7 @@ class GreedyExploration:
     def best(self) -> Ints:
         """Candidates of the largest mean reward in this phase; those without data lose."""
         phase = len(self.chosen)
-        scores = means(self.totals[phase], self.counts[phase])
+        scores = self.means.estimate()[phase]
         scores = np.where(np.isnan(scores), -np.inf, scores)
         scores[self.chosen] = np.nan
         return np.flatnonzero(scores == np.nanmax(scores))
@@ -81,29 +84,27 @@ class GreedyExploration:
     def sets(self, arms: Ints) -> Ints:
         """Rows of the chosen arms followed by a candidate each, padded to k columns."""
         phase = len(self.chosen)
-        orders = np.zeros((len(arms), self.k), np.int64)
+        orders = np.full((len(arms), self.k), -1)
         orders[:, :phase] = self.chosen
         orders[:, phase] = arms
         return orders
 
     def absorb(self, arms: Ints, phases: Ints, rewards: Floats) -> None:
         """Add rewards to the candidates they belong to, in whatever phase."""
-        flat = phases * self.m + arms
-        add_gains(self.totals.reshape(-1), self.counts.reshape(-1), flat, rewards)
+        self.means.add(phases * self.m + arms, rewards)
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which :meth:`set_state` goes on."""
-        arrays = {"chosen": self.chosen, "totals": self.totals, "counts": self.counts}
-        arrays["asked"] = np.array(self.asked)
-        return {name: array.copy() for name, array in arrays.items()}
+    def fields(self, path: str) -> Fields:
+        """What is remembered, for an owner that keeps it under this name."""
+        kept = {f"{path}.means.{name}": field for name, field in means.FIELDS.items()}
+        chosen = Field(0, self.m - 1, (ANY,), self._wrong_set)
+        return {**kept, f"{path}.chosen": chosen, f"{path}.asked": COUNT}
 
-    def set_state(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned."""
-        self.chosen, self.asked = arrays["chosen"], int(arrays["asked"])
-        self.totals, self.counts = arrays["totals"], arrays["counts"]
+    def _wrong_set(self, chosen: Ints) -> str | None:
+        few = len(chosen) == len(np.unique(chosen)) <= self.k
+        return None if few else f"must hold at most {self.k} different arms"
 
 
-class ETCG(Learner):
+class ETCG(OrderedLearner):
     """Explore-then-commit greedy (Nie et al., 2022): maximises reward, one set in the end.
 
     Parameters
@@ -128,10 +129,12 @@ class ETCG(Learner):
     array([0., 0., 1., 1.])
     """
 
-    notes = ("arms", "phases")
+    name = "etcg"
 
-    def __init__(self, m: int, k: int, horizon: int, *, seed: Seed) -> None:
-        super().__init__(m, k, horizon, seed)
+    def __init__(
+        self, m: int, k: int, horizon: int, *, names: Iterable[str] | None = None, seed: Seed
+    ) -> None:
+        super().__init__(m, k, horizon, seed, names)
         self._greedy = GreedyExploration(self.m, self.k, plays_per_set(m, k, horizon))
 
     @property
@@ -146,7 +149,7 @@ class ETCG(Learner):
 
     def _ask(self, limit: int) -> Draft:
         greedy = self._greedy
-        greedy.settle(self._rng)
+        greedy.choose_if_asked(self._rng)
         if greedy.complete:
             return Draft.unlearnt(greedy.chosen[None, :], np.array([limit]), Determined())
         arms, phases = greedy.take(min(limit, MAX_BATCH, greedy.left))
@@ -154,17 +157,17 @@ class ETCG(Learner):
         notes = {"arms": arms, "phases": phases}
         return Draft(greedy.sets(arms), sizes, Determined(), notes)
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        self._greedy.absorb(batch.notes["arms"], batch.notes["phases"], rewards[:, 0])
+    def _notes(self) -> dict[str, int]:
+        return {"arms": self.m - 1, "phases": self.k - 1}
 
-    def _config(self) -> dict[str, Any]:
-        return {"m": self.m, "k": self.k, "horizon": self.horizon}
+    def _sizes(self, kept: Notes) -> Ints:
+        return kept["phases"][:, None] + 1
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {}, self._greedy.state()
+    def _tell(self, kept: Notes, rewards: Floats) -> None:
+        self._greedy.absorb(kept["arms"], kept["phases"], rewards[:, 0])
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._greedy.set_state(arrays)
+    def _fields(self) -> Fields:
+        return self._greedy.fields("_greedy")
 
 
 def next_set(greedy: GreedyExploration) -> Floats:

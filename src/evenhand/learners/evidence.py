@@ -7,13 +7,15 @@ size r, and nothing else: with :math:`\bar V_r` its mean over arms,
 
 because :math:`\bar V_r = \frac rM v^+_{ar} + (1 - \frac rM) v^-_{ar}` gives the mean over the sets
 without a. Importance weights estimate :math:`v^+_{ar}` for any game whatever; a model of few
-numbers, :class:`Forecast`, does so with less noise and some bias. :func:`estimate` weighs the two.
+numbers, :class:`Forecast`, does so with less noise and some bias. :func:`conclude` weighs the two.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.exchange import Rows
+from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.subsets.combinations import mean_products
 from evenhand.typing import Floats, Ints, compiled
 
@@ -27,8 +29,8 @@ class Sums(NamedTuple):
     """All that is remembered of the rewards told.
 
     ``weighted`` (k, m, 4) holds, by size and arm, the sums of w, w z, w^2 and (w e)^2, z being the
-    reward corrected by the forecast and e the surprise; the others fade (see :meth:`fade`):
-    ``lines`` (m, 5) those of 1, s, s^2, g and s g over the sets with an arm, s being the saturation
+    reward corrected by the forecast and e the surprise; the others fade, see
+    :meth:`Evidence.renew`: ``lines`` (m, 5) those of 1, s, s^2, g and s g over the sets with an arm, s being the saturation
     it met and g its gain; ``surprises`` (k, 3) by size those of 1, e and e^2; ``bend`` (2,) those
     of c^2 and c (e + c gamma), c being the forecast's slope in gamma.
     """
@@ -37,16 +39,6 @@ class Sums(NamedTuple):
     lines: Floats
     surprises: Floats
     bend: Floats
-
-    @classmethod
-    def zeros(cls, m: int, k: int) -> "Sums":
-        """Nothing told yet."""
-        return cls(np.zeros((k, m, 4)), np.zeros((m, 5)), np.zeros((k, 3)), np.zeros(2))
-
-    def fade(self, factor: float) -> None:
-        """Let what was seen with the help of older forecasts count less."""
-        for array in (self.lines, self.surprises, self.bend):
-            array *= factor
 
 
 class Forecast(NamedTuple):
@@ -69,7 +61,7 @@ class Forecast(NamedTuple):
         return cls(np.full(m, 0.5), 1.0, np.full((k, m), 0.5), np.zeros(k))
 
 
-class Estimates(NamedTuple):
+class Conclusions(NamedTuple):
     """Merits (m,) by the model and free of it, their variances, and how far the latter is trusted.
 
     ``error`` is how much the model is held to be wrong, as a variance.
@@ -81,6 +73,7 @@ class Estimates(NamedTuple):
     free_variance: Floats
     trust: Floats
     error: float
+    forecast: Forecast
 
     @property
     def merit(self) -> Floats:
@@ -283,11 +276,103 @@ def trust_in(model: Floats, free: Floats, variance: Floats) -> tuple[Floats, flo
     return there * own / (own + noise), error * unit
 
 
-def estimate(sums: Sums) -> tuple[Estimates, Forecast]:
+def conclude(sums: Sums) -> Conclusions:
     """All that follows from the sums."""
     single = alone(sums.weighted[0])
     forecast, saturation = forecast_from(sums, single)
     model, model_variance = lines_through(sums, single, saturation)
     free, free_variance = weighted_merits(sums, single, forecast.expected)
     trust, error = trust_in(model, free, free_variance)
-    return Estimates(model, model_variance, free, free_variance, trust, error), forecast
+    return Conclusions(model, model_variance, free, free_variance, trust, error, forecast)
+
+
+FIELDS: Fields = {
+    **{name: Field(-1e300, 1e300) for name in Sums._fields},
+    **{name: Field(-1e300, 1e300) for name in ("worth", "expected", "offset")},
+    "gamma": Field(1e-4, 1e300),
+    "told": COUNT,
+    "faded": COUNT,
+    "largest": Field(1.0, 1e300),
+}
+
+
+class Evidence:
+    """What rewards have said so far: the sums, and the forecast that they are taken in against.
+
+    The forecast changes in :meth:`renew` alone. Rows told late are taken in against the present
+    forecast, which is better than that of the plan they were drawn from.
+
+    Attributes
+    ----------
+    told
+        Rewards absorbed.
+    faded
+        How many of them there were at the last :meth:`renew`.
+    largest
+        Largest importance weight so far; 1 is that of a single arm.
+    """
+
+    def __init__(self, m: int, k: int) -> None:
+        self.weighted, self.lines = np.zeros((k, m, 4)), np.zeros((m, 5))
+        self.surprises, self.bend = np.zeros((k, 3)), np.zeros(2)
+        self.told, self.faded, self.largest = 0, 0, 1.0
+        self._use(Forecast.blank(m, k))
+        self._found: Conclusions | None = None
+
+    def _use(self, forecast: Forecast) -> None:
+        self.worth, self.gamma, self.expected, self.offset = forecast
+
+    @property
+    def sums(self) -> Sums:
+        """All that is remembered of the rewards."""
+        return Sums(self.weighted, self.lines, self.surprises, self.bend)
+
+    @property
+    def forecast(self) -> Forecast:
+        """What sets are expected to bring."""
+        return Forecast(self.worth, self.gamma, self.expected, self.offset)
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        self._found = None
+        self.told += absorb(self.sums, self.forecast, *rows, rewards)
+        self.largest = max(self.largest, float(rows.weights.max()))
+
+    def branch(self) -> "Evidence":
+        """Return evidence of no rewards with the same forecast, to be merged into this one."""
+        k, m, _ = self.weighted.shape
+        other = Evidence(m, k)
+        other._use(self.forecast)
+        other.faded = self.faded
+        return other
+
+    def merge(self, other: "Evidence") -> None:
+        """Add what another one absorbed against the same forecast."""
+        if self.faded != other.faded or self.gamma != other.gamma:
+            raise ValueError("evidence must have the same forecast to be merged; see branch")
+        self._found = None
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine += theirs
+        self.told += other.told
+        self.largest = max(self.largest, other.largest)
+
+    def discount(self, factor: float) -> None:
+        """Let what was seen with the help of older forecasts count less."""
+        self._found = None
+        for array in (self.lines, self.surprises, self.bend):
+            array *= factor
+
+    def estimate(self) -> Conclusions:
+        """All that follows from the sums."""
+        if self._found is None:
+            self._found = conclude(self.sums)
+        return self._found
+
+    def renew(self) -> Conclusions:
+        """Take over the present forecast, and return what it was concluded from."""
+        found = self.estimate()
+        self._use(found.forecast)
+        # reward i of n keeps weight i/n: early surprises are those of poor forecasts
+        self.discount((1.0 + self.faded) / (1.0 + self.told))
+        self.faded = self.told
+        return found

@@ -1,15 +1,17 @@
 """Fair-CMAB: fixed minimum shares for every arm, the rest to a reward maximiser."""
 
+from collections.abc import Iterable
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_vector
-from evenhand.exchange.batch import Batch, Determined
+from evenhand.exchange import Determined
+from evenhand.exchange.fields import COUNT, Fields
 from evenhand.learners.etcg import GreedyExploration, next_set, plays_per_set
-from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
+from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.ordered import Notes, OrderedLearner
 from evenhand.typing import Floats, Ints, compiled
 
 
@@ -28,7 +30,7 @@ def largest_quota(m: int, k: int) -> float:
     return half - 0.01 if half > 0.01 else 0.92 * half
 
 
-class FairCMAB(Learner):
+class FairCMAB(OrderedLearner):
     r"""Quota fairness under full-bandit feedback; a reconstruction.
 
     Arms are sorted by quota and cut into ceil(M/K) groups of K (the last is filled up with the
@@ -63,12 +65,19 @@ class FairCMAB(Learner):
     True
     """
 
-    notes = ("arms", "phases")
+    name = "fair-cmab"
 
     def __init__(
-        self, m: int, k: int, horizon: int, quotas: ArrayLike | None = None, *, seed: Seed
+        self,
+        m: int,
+        k: int,
+        horizon: int,
+        quotas: ArrayLike | None = None,
+        *,
+        names: Iterable[str] | None = None,
+        seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed)
+        super().__init__(m, k, horizon, seed, names)
         if quotas is None:
             shares = self._rng.uniform(0.0, largest_quota(self.m, self.k), self.m)
         else:
@@ -100,16 +109,14 @@ class FairCMAB(Learner):
     @property
     def marginals(self) -> Floats:
         """The next query's set, scaled to sum to k."""
-        assert self.horizon is not None
         due = _most_due(self._owed, self._needs, self._played, self.queries + 1, self.horizon)
         if due >= 0:
             return np.isin(np.arange(self.m), self._groups[due]).astype(np.float64)
         return next_set(self._greedy)
 
     def _ask(self, limit: int) -> Draft:
-        assert self.horizon is not None
         greedy = self._greedy
-        greedy.settle(self._rng)
+        greedy.choose_if_asked(self._rng)
         learning = not greedy.complete
         due, times = _schedule(
             (self._owed, self._needs, self._played),
@@ -119,7 +126,7 @@ class FairCMAB(Learner):
             1 if learning else limit,
         )
         free = due < 0
-        orders = np.zeros((len(due), self.k), np.int64)
+        orders = np.full((len(due), self.k), -1)
         orders[~free] = self._groups[due[~free]]
         if not learning:
             orders[free] = greedy.chosen
@@ -131,21 +138,18 @@ class FairCMAB(Learner):
         sizes[free] = len(greedy.chosen) + 1
         return Draft(orders, sizes, Determined(), {"arms": arms, "phases": phases})
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        free = batch.notes["arms"] >= 0  # quota rows teach nothing
-        arms, phases = batch.notes["arms"][free], batch.notes["phases"][free]
-        self._greedy.absorb(arms, phases, rewards[free, 0])
+    def _notes(self) -> dict[str, int]:
+        return {"arms": self.m - 1, "phases": self.k - 1}
 
-    def _config(self) -> dict[str, Any]:
-        quotas = self.quotas.tolist()
-        return {"m": self.m, "k": self.k, "horizon": self.horizon, "quotas": quotas}
+    def _sizes(self, kept: Notes) -> Ints:
+        return np.where(kept["phases"] < 0, self.k, kept["phases"] + 1)[:, None]
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {}, {**self._greedy.state(), "played": self._played.copy()}
+    def _tell(self, kept: Notes, rewards: Floats) -> None:
+        free = kept["arms"] >= 0  # quota rows teach nothing
+        self._greedy.absorb(kept["arms"][free], kept["phases"][free], rewards[free, 0])
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._played = arrays["played"]
-        self._greedy.set_state(arrays)
+    def _fields(self) -> Fields:
+        return {**self._greedy.fields("_greedy"), "_played": COUNT}
 
 
 @compiled

@@ -1,18 +1,22 @@
 """GAP-E: sample gains where the top K arms are hardest to tell from the rest."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from evenhand.checks import check_number, check_positive
-from evenhand.exchange.batch import Batch, Determined, Target
-from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import Pending, add_pairs, means, rounds_to_serve
+from evenhand.checks import check_number, check_positive, first_bad_query
+from evenhand.exchange import Determined, Target
+from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners import means
+from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.means import Means
+from evenhand.learners.ordered import GainSampler, Notes
+from evenhand.learners.schedule import rounds_to_serve
 from evenhand.subsets.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
 
-class GapE(Learner):
+class GapE(GainSampler):
     r"""Gap-based exploration for the top K merits, adapted to coalitions of at most K arms.
 
     A pull of arm i is one sampled gain, two queries. After one pull each, it pulls the arm of the
@@ -46,31 +50,40 @@ class GapE(Learner):
     [0, 1, 2, 3]
     """
 
-    notes = ("arms",)
+    name = "gap-e"
 
     def __init__(
-        self, m: int, k: int, horizon: int, *, c: float = 1.0, growth: float = 1e-3, seed: Seed
+        self,
+        m: int,
+        k: int,
+        horizon: int,
+        *,
+        c: float = 1.0,
+        growth: float = 1e-3,
+        names: Iterable[str] | None = None,
+        seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed)
+        super().__init__(m, k, horizon, seed, names)
         self.c = check_positive("c", c)
         self.growth = check_number("growth", growth, 0.0, 1.0)
         self._pulled = np.zeros(self.m, np.int64)  # pulls chosen, asked or still pending
-        self._totals, self._counts = np.zeros(self.m), np.zeros(self.m, np.int64)
-        self._pending = Pending()
+        self._gains = Means(self.m)
+        # pulls chosen and drawn, of which the first ``_taken`` have been asked
+        self._orders, self._drawn = np.empty((0, self.k), np.int64), np.empty((0, 2), np.int64)
+        self._taken = 0
 
     @property
     def merit(self) -> Floats:
         """Means of the sampled gains (m,); nan for arms not yet seen."""
-        return means(self._totals, self._counts)
+        return self._gains.estimate()
 
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm given its target: the arm itself, the rest alike."""
-        assert self.horizon is not None
         if self.horizon - self.queries == 1:  # the odd query at the end
             return np.isin(np.arange(self.m), self._top(np.arange(self.m))).astype(np.float64)
-        if self._pending.left:
-            arm = int(self._pending.arrays["arms"][self._pending.taken])
+        if self._taken < len(self._orders):
+            arm = int(_targets(self._orders, self._drawn)[self._taken])
         else:
             arm = int(self._choose(1, self._pulled.copy(), np.arange(self.m))[0])
         rest = (self.k - 1) / max(1, self.m - 1)
@@ -78,17 +91,15 @@ class GapE(Learner):
 
     def _top(self, ties: Ints) -> Ints:
         """The K arms of the largest estimates."""
-        return ranked(self._totals / np.maximum(self._counts, 1), ties)[: self.k]
+        return ranked(self._gains.totals / np.maximum(self._gains.counts, 1), ties)[: self.k]
 
     def _choose(self, n: int, pulled: Ints, ties: Ints) -> Ints:
         """Choose n targets in turn and count them in ``pulled``."""
-        assert self.horizon is not None
-        merit = self._totals / np.maximum(self._counts, 1)
+        merit = self._gains.totals / np.maximum(self._gains.counts, 1)
         return _choose(merit, self.k, self.c**2 * (self.horizon // 2), pulled, ties, n)
 
     def _refresh(self) -> None:
         """Choose and draw the pulls of the next batch."""
-        assert self.horizon is not None
         pulls = int(self._pulled.sum())
         left = (self.horizon - self.queries) // 2
         if pulls < self.m:  # one pull each first
@@ -97,41 +108,48 @@ class GapE(Learner):
         else:
             n = min(left, rounds_to_serve(pulls, self.growth, self.m, self.k))
             arms = self._choose(n, self._pulled, self._rng.permutation(self.m))
-        orders, sizes = draw_predecessors(arms, self.m, self.k, self._rng)
-        self._pending = Pending(arms=arms, orders=orders, sizes=sizes)
+        self._orders, self._drawn = draw_predecessors(arms, self.m, self.k, self._rng)
+        self._taken = 0
 
     def _ask(self, limit: int) -> Draft:
         if limit < 2:  # the odd query at the end
             self._warn_small_limit(limit, 2)
             top = self._top(self._rng.permutation(self.m))
             return Draft.unlearnt(top[None, :], np.array([limit]), Determined())
-        if not self._pending.left:
+        if self._taken == len(self._orders):
             self._refresh()
-        rows = self._pending.take(min(min(limit, MAX_BATCH) // 2, self._pending.left))
-        arms = rows["arms"]
-        return Draft(rows["orders"], rows["sizes"], Target(arms), {"arms": arms})
+        rows = slice(self._taken, self._taken + min(limit, MAX_BATCH) // 2)
+        orders, sizes = self._orders[rows].copy(), self._drawn[rows].copy()
+        self._taken += len(orders)
+        arms = _targets(orders, sizes)
+        return Draft(orders, sizes, Target(arms), {"arms": arms, "before": sizes[:, 0]})
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        add_pairs(self._totals, self._counts, batch, rewards)
+    def _tell(self, kept: Notes, rewards: Floats) -> None:
+        self._gains.add(kept["arms"], rewards[:, 1] - rewards[:, 0])
 
-    def _config(self) -> dict[str, Any]:
+    def _fields(self) -> Fields:
         return {
-            "m": self.m,
-            "k": self.k,
-            "horizon": self.horizon,
-            "c": self.c,
-            "growth": self.growth,
+            **{f"_gains.{name}": field for name, field in means.FIELDS.items()},
+            "_pulled": COUNT,
+            "_drawn": Field(0, self.k, (ANY, 2), _wrong_sizes),
+            "_orders": Field(-1, self.m - 1, (ANY, self.k), self._wrong_sets),
+            "_taken": COUNT,
         }
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {"pulled": self._pulled, "totals": self._totals, "counts": self._counts}
-        arrays |= self._pending.state()
-        return {}, {name: array.copy() for name, array in arrays.items()}
+    def _wrong_sets(self, orders: Ints) -> str | None:
+        same = len(orders) == len(self._drawn)
+        if not same or first_bad_query(orders, self._drawn, self.m)[0] >= 0:
+            return "must hold a set per row"
+        return None
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._pulled = arrays["pulled"]
-        self._totals, self._counts = arrays["totals"], arrays["counts"]
-        self._pending = Pending.from_state(arrays)
+
+def _wrong_sizes(sizes: Ints) -> str | None:
+    return None if np.all(np.diff(sizes) == 1) else "must be those before and with an arm"
+
+
+def _targets(orders: Ints, sizes: Ints) -> Ints:
+    """Return the arm that each row's longest prefix ends in."""
+    return orders[np.arange(len(orders)), sizes[:, 0]]
 
 
 @compiled

@@ -1,23 +1,26 @@
 """IW-KSVFair: merit-proportional selection with importance-weighted merits (Algorithm 1)."""
 
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import gammaln
 
-from evenhand import designs, theory
+from evenhand import theory
 from evenhand.checks import check_number
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
-from evenhand.exchange.batch import Batch, Marginals
-from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import Pending, means, rounds_to_serve
+from evenhand.exchange import Marginals, Plan, PrefixPlan
+from evenhand.exchange.fields import COUNT, Fields
+from evenhand.exchange.plan import MaxEntropy
+from evenhand.learners import means
+from evenhand.learners.exchangeable import ExchangeableLearner
+from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.means import Means
+from evenhand.learners.schedule import rounds_to_serve
 from evenhand.policy import fill
 from evenhand.typing import Floats, Ints, compiled
 
-MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
-
-class IWKSVFair(Learner):
+class IWKSVFair(ExchangeableLearner):
     r"""Importance-weighted K-Shapley fair learner, Algorithm 1 of the paper.
 
     A round draws a K-set from a maximum-entropy design whose marginals are proportional to the
@@ -61,7 +64,9 @@ class IWKSVFair(Learner):
     0.5
     """
 
-    notes = ("weights",)
+    name = "iw-ksvfair"
+    horizon: int
+    evidence: Means
 
     def __init__(
         self,
@@ -75,9 +80,11 @@ class IWKSVFair(Learner):
         design: type[MaxEntropy] = ConditionalPoisson,
         growth: float = 1e-3,
         weights: Literal["importance", "none"] = "importance",
+        names: Iterable[str] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed)
+        super().__init__(m, k, horizon, seed, names)
+        self.gamma = None  # eta says the same
         self.eta = _mixing(self.m, self.k, horizon, gamma, eta)
         self.floor = check_number("floor", floor, 0.0, 1.0)
         self.growth = check_number("growth", growth, 0.0, 1.0)
@@ -88,16 +95,10 @@ class IWKSVFair(Learner):
             )
         if weights not in ("importance", "none"):
             raise ValueError(f"weights must be 'importance' or 'none', got {weights!r}")
-        self.weights = weights
-        self._kind = design
+        self.weights, self.design = weights, design
+        self.evidence = Means(self.m)
         self._mixture: Mixture[MaxEntropy] | None = None  # of the policy made last
-        self._totals, self._counts = np.zeros(self.m), np.zeros(self.m, np.int64)
-        self._rounds = 0  # of all policies made so far
-        self._pending = Pending()
-        self._prefixes = np.arange(1, self.k + 1)
-        self._log_sets = float(
-            gammaln(self.m + 1) - gammaln(self.k + 1) - gammaln(self.m - self.k + 1)
-        )
+        self._rounds = 0  # of all plans made so far
 
     @classmethod
     def no_mix(cls, m: int, k: int, horizon: int, **options: Any) -> Self:
@@ -112,48 +113,34 @@ class IWKSVFair(Learner):
     @property
     def merit(self) -> Floats:
         """Means of the weighted gains (m,), not clipped; nan for arms not yet seen."""
-        return means(self._totals, self._counts)
+        return self.evidence.estimate()
 
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
-        assert self.horizon is not None
         trailing = self.horizon - self.queries < self.k
-        if self._mixture is not None and (self._pending.left or trailing):
+        if self._mixture is not None and (self._left or trailing):
             return self._mixture.marginals.copy()
         return (1.0 - self.eta) * self._policy() + self.eta * self.k / self.m
 
     def _policy(self) -> Floats:
         """Clipped, proportional, projected (Alg. 1, lines 4 to 7); unseen arms stand at floor."""
-        return fill(clipped_means(self._totals, self._counts, self.floor), self.k)
+        found = self.evidence
+        return fill(clipped_means(found.totals, found.counts, self.floor), self.k)
 
     def _calibrate(self) -> Mixture[MaxEntropy]:
         """Make the design of the current policy (Alg. 1, line 8)."""
-        policy = self._policy()
-        if self._mixture is None:
-            design = self._kind.fit(policy)
-        else:
-            design = self._mixture.design.refit(policy)
+        policy, old = self._policy(), self._mixture
+        design = self.design.fit(policy) if old is None else old.design.refit(policy)
         self._mixture = Mixture(design, self.eta)
-        self._mixture.marginals.flags.writeable = False  # handed out with every batch
         return self._mixture
 
-    def _refresh(self) -> None:
-        """Make a policy and draw all rounds it serves."""
-        mixture = self._calibrate()
-        assert self.horizon is not None
+    def _make_plan(self) -> tuple[Plan, int]:
         serve = rounds_to_serve(self._rounds, self.growth, self.m, self.k)
         serve = min(serve, (self.horizon - self.queries) // self.k)
-        orders = mixture.sample(serve, self._rng)
-        self._pending = Pending(orders=orders, weights=self._weigh(mixture, orders))
         self._rounds += serve
-
-    def _weigh(self, mixture: Mixture[MaxEntropy], orders: Ints) -> Floats:
-        """Importance weights (n, k) of drawn rows (Alg. 1, line 15)."""
-        if self.weights == "none":
-            return np.ones(orders.shape)
-        log_prob = mixture.design._log_prob(orders)  # unchecked: rows of its own
-        return weigh(mixture.marginals, orders, log_prob + self._log_sets, self.eta)
+        weighted = self.weights == "importance"
+        return PrefixPlan(self._plans, self.roster.ids, self._calibrate(), weighted), serve
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop
@@ -161,55 +148,26 @@ class IWKSVFair(Learner):
             mixture = self._mixture or self._calibrate()
             sets = mixture.sample(limit, self._rng)
             return Draft.unlearnt(sets, np.ones(limit, np.int64), Marginals(mixture.marginals))
-        if not self._pending.left:
-            self._refresh()
-        assert self._mixture is not None
-        rows = self._pending.take(min(max(1, min(limit, MAX_BATCH) // self.k), self._pending.left))
-        orders = rows["orders"]
-        sizes = np.empty(orders.shape, np.int64)
-        sizes[:] = self._prefixes
-        exposure = Marginals(self._mixture.marginals)
-        return Draft(orders, sizes, exposure, {"weights": rows["weights"]})
+        if not self._left:
+            self._publish()
+        return self._take(max(1, min(limit, MAX_BATCH) // self.k))
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        absorb(self._totals, self._counts, batch.orders, batch.notes["weights"], rewards)
+    def _fields(self) -> Fields:
+        kept = {f"evidence.{name}": field for name, field in means.FIELDS.items()}
+        return {**kept, "_rounds": COUNT}
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            "m": self.m,
-            "k": self.k,
-            "horizon": self.horizon,
-            "eta": self.eta,
-            "floor": self.floor,
-            "design": self._kind.__name__,
-            "growth": self.growth,
-            "weights": self.weights,
-        }
+    def _parts(self) -> dict[str, np.ndarray]:
+        start = {} if self._mixture is None else self._mixture.design.warm_state()
+        return {**super()._parts(), **{f"design.{name}": array for name, array in start.items()}}
 
-    @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Self:
-        return super()._from_config({**config, "design": getattr(designs, config["design"])})
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {"totals": self._totals.copy(), "counts": self._counts.copy()}
-        arrays |= {name: array.copy() for name, array in self._pending.state().items()}
-        if self._mixture is not None:
-            state = self._mixture.design.state()
-            arrays |= {f"design_{name}": array.copy() for name, array in state.items()}
-        return {"rounds": self._rounds}, arrays
-
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._rounds = int(values["rounds"])
-        self._totals, self._counts = arrays["totals"], arrays["counts"]
-        self._pending = Pending.from_state(arrays)
-        if self._pending.arrays.keys() not in ({"orders", "weights"}, set()):
-            raise ValueError(f"pending arrays are {sorted(self._pending.arrays)}")
-        head = "design_"
-        design = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
-        if self._rounds and not (design and self._pending.arrays):
-            raise ValueError("the design or the pending rounds are missing")
-        if design:
-            self._mixture = Mixture(self._kind.from_state(design, self.k), self.eta)
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._set_parts(arrays)
+        head = "design."
+        start = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
+        if self._rounds and not start:
+            raise ValueError("the design of the plan is missing")
+        if start:
+            self._mixture = Mixture(self.design.from_warm_state(start, self.k), self.eta)
 
 
 def _mixing(m: int, k: int, horizon: int, gamma: float | None, eta: float | None) -> float:
@@ -234,32 +192,3 @@ def clipped_means(totals: Floats, counts: Ints, floor: float) -> Floats:
     for a in range(len(totals)):
         result[a] = min(max(totals[a] / max(counts[a], 1), floor), 1.0)
     return result
-
-
-@compiled
-def weigh(marginals: Floats, orders: Ints, log_relative: Floats, eta: float) -> Floats:
-    """Weights (n, k) of the members of sets, given log C(M, K) P(S).
-
-    C(M-1, K-1) = C(M, K) K / M, and C(M, K) P_mix(S) = (1 - eta) C(M, K) P(S) + eta.
-    """
-    n, k = orders.shape
-    weights = np.empty((n, k))
-    for i in range(n):
-        row = len(marginals) / k / ((1.0 - eta) * np.exp(log_relative[i]) + eta)
-        for r in range(k):
-            weights[i, r] = marginals[orders[i, r]] * row
-    return weights
-
-
-@compiled
-def absorb(totals: Floats, counts: Ints, orders: Ints, weights: Floats, rewards: Floats) -> None:
-    """Add the weighted gain of every arm of every row (Alg. 1, lines 15 to 17); nan is skipped."""
-    n, k = orders.shape
-    for i in range(n):
-        before = 0.0
-        for r in range(k):
-            gain = rewards[i, r] - before
-            before = rewards[i, r]
-            if not np.isnan(gain):
-                totals[orders[i, r]] += weights[i, r] * gain
-                counts[orders[i, r]] += 1

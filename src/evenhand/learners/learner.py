@@ -1,49 +1,37 @@
 """What every learner shares: the rules of the exchange, and how its state is kept."""
 
+import inspect
+import threading
 import uuid
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_budget, check_integer, first_bad_query
-from evenhand.exchange.batch import Batch, Exposure
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand import designs
+from evenhand.checks import check_budget, check_integer
+from evenhand.designs import Design
+from evenhand.exchange import Batch, Exposure, Ledger, Roster
+from evenhand.exchange.fields import COUNT, Field, Fields, read, write
+from evenhand.exchange.snapshot import check_frame, check_seal, sealed
+from evenhand.learners.estimate import Estimate
+from evenhand.randomness.state import kind_of, read_state, with_state
+from evenhand.randomness.streams import Seed, as_generator
+from evenhand.typing import Floats, Ints, compiled
 
-FORMAT, VERSION = "evenhand-learner", 2
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
-
-Seed = int | np.random.SeedSequence | np.random.Generator
-
-
-class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
-    """Rows of a batch were told before; nothing has changed.
-
-    After a restart it is safe to ignore: the rewards had been taken in before the process ended.
-
-    Examples
-    --------
-    >>> from evenhand.learners import EvenHand
-    >>> learner = EvenHand(m=4, k=2, seed=1)
-    >>> batch = learner.ask(1)
-    >>> learner.tell(batch, [[0.5]])
-    >>> try:
-    ...     learner.tell(batch, [[0.5]])
-    ... except AlreadyTold as error:
-    ...     print(error)
-    rows must be told once, got row 0 of batch 0 again
-    """
 
 
 class Draft(NamedTuple):
-    """What a learner asks, before it is numbered and becomes a batch."""
+    """What a learner asks, before its rows are numbered and become a batch."""
 
     orders: Ints
     sizes: Ints
     exposure: Exposure
-    notes: dict[str, Any]
+    notes: dict[str, Ints]  # what the ledger keeps of each row
     times: Ints | None = None  # given where nothing is to be learnt
 
     @classmethod
@@ -52,17 +40,33 @@ class Draft(NamedTuple):
         return cls(sets, np.full((len(sets), 1), sets.shape[1]), exposure, {}, times)
 
 
+class Asked(NamedTuple):
+    """What was asked in some rows: the sizes (n, s) queried, and what the learner kept of them."""
+
+    sizes: Ints
+    kept: Any
+
+
 class Learner(ABC):
     """Asks for sets and is told their rewards.
+
+    ``ask`` and ``tell`` may be called from several threads. A learner cannot be copied, as two
+    would accept the same receipts: :func:`evenhand.save` and :func:`evenhand.load` move it.
 
     Attributes
     ----------
     m, k
-        Arms and budget.
+        Arms, and the most arms in a set.
     horizon
         Queries the learner is made for; None if it needs none.
     queries
         Queries asked so far.
+    asked
+        (m,) how often each arm was in a queried set.
+    roster
+        The arms, with their names.
+    ledger
+        Which rows are out.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class Learner(ABC):
     >>> from evenhand.learners import IWKSVFair
     >>> game, rng = NoisyOr([0.2, 0.4, 0.6, 0.8]), np.random.default_rng(2)
     >>> learner: Learner = IWKSVFair(m=4, k=2, horizon=20_000, gamma=0.8, seed=1)
-    >>> while learner.queries < 20_000:
+    >>> while not learner.done:
     ...     batch = learner.ask()
     ...     if batch.learns:
     ...         learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
@@ -78,22 +82,44 @@ class Learner(ABC):
     True
     """
 
-    kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners by name, for loading
-    notes: ClassVar[tuple[str, ...]] = ()  # names of what a receipt carries back
+    kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners, for loading
+    name: ClassVar[str]  # what experiment files and saved learners call it
+    trajectory: ClassVar[int] = 1  # bump when a release changes the random numbers
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        Learner.kinds[cls.__name__] = cls
+        if "name" not in vars(cls):  # a class of one's own need not think of one
+            cls.name = f"{cls.__module__}:{cls.__qualname__}"
+        other = Learner.kinds.setdefault(cls.name, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"name must be one's own, got {cls.name!r} of {other.__module__}.{other.__name__}"
+            )
+        Learner.kinds[cls.name] = cls
 
-    def __init__(self, m: int, k: int, horizon: int | None, seed: Seed) -> None:
+    def __init__(
+        self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
+    ) -> None:
         self.m, self.k = check_budget(m, k)
+        self.roster = Roster.of(self.m, names)
         self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
         self.queries = 0
-        self._rng = as_generator(seed)
+        self.asked = np.zeros(self.m, np.int64)
+        self.ledger = Ledger()
+        self._rng = as_generator(seed, "learner")
         self._owner = uuid.uuid4().hex
-        self._n_batches = 0
-        self._open: dict[int, Bools] = {}  # rows of each batch that have not been told
+        self._lock = threading.RLock()
         self._warned = False
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the arms, or None."""
+        return self.roster.names
+
+    @property
+    def done(self) -> bool:
+        """Whether the horizon is used up."""
+        return self.horizon is not None and self.queries >= self.horizon
 
     @property
     @abstractmethod
@@ -105,6 +131,11 @@ class Learner(ABC):
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,), scaled to sum to k."""
 
+    def estimate(self) -> Estimate:
+        """All that the learner has to say about the arms now, in one value."""
+        with self._lock:
+            return Estimate(self.merit, self.marginals, self.asked.copy(), self.names)
+
     def ask(self, limit: int = MAX_BATCH) -> Batch:
         """Return the next queries, at most ``limit`` of them, without waiting for any rewards.
 
@@ -114,100 +145,76 @@ class Learner(ABC):
         65536 queries are asked: the same law, other draws.)
         """
         limit = check_integer("limit", limit, 1)
-        if self.horizon is not None:
-            if self.queries >= self.horizon:
-                raise ValueError(
-                    f"the horizon of {self.horizon} queries is used up; "
-                    "make a learner with a larger one"
-                )
-            limit = min(limit, self.horizon - self.queries)
-        draft = self._ask(limit)
-        n = len(draft.orders)
-        learns = draft.times is None
-        times = np.ones(n, np.int64) if draft.times is None else draft.times
-        batch = Batch(
-            orders=draft.orders,
-            sizes=draft.sizes,
-            times=times,
-            exposure=draft.exposure,
-            learns=learns,
-            owner=self._owner,
-            number=self._n_batches,
-            index=np.arange(n),
-            notes=draft.notes,
-        )
-        if learns:
-            self._open[self._n_batches] = np.ones(n, np.bool_)
-        self._n_batches += 1
-        self.queries += batch.queries
-        return batch
+        with self._lock:
+            if self.horizon is not None:
+                if self.done:
+                    raise ValueError(
+                        f"the horizon of {self.horizon} queries is used up; "
+                        "make a learner with a larger one"
+                    )
+                limit = min(limit, self.horizon - self.queries)
+            draft = self._ask(limit)
+            n = len(draft.orders)
+            learns = draft.times is None
+            batch = Batch(
+                orders=draft.orders,
+                sizes=draft.sizes,
+                times=np.ones(n, np.int64) if draft.times is None else draft.times,
+                learns=learns,
+                owner=self._owner,
+                index=self.ledger.open(n, **draft.notes) if learns else np.empty(0, np.int64),
+                names=self.names,
+                exposure=draft.exposure,
+            )
+            self.queries += batch.queries
+            batch.count_into(self.asked)
+            return batch
 
     def tell(self, batch: Batch, rewards: ArrayLike) -> None:
-        """Take in the rewards (n, s) of a batch, or of some of its rows, in any order.
+        """Take in the rewards of a batch, or of some of its rows, in any order of batches.
 
-        nan closes an entry for good: the gains that need it are skipped. A refused call leaves
-        the learner as it was.
+        Parameters
+        ----------
+        batch
+            What ``ask`` returned, its :meth:`~evenhand.Batch.rows`, or a copy of it.
+        rewards
+            (n, s), one reward in [0, 1] per query; or all of them in one row, in the order of
+            :meth:`~evenhand.Batch.sets`; or a plain number for a single query. nan or None closes
+            an entry for good: the gains that need it are skipped. The empty set's entry is ignored.
+
+        A refused call leaves the learner as it was.
         """
         if not isinstance(batch, Batch):
             raise TypeError(f"batch must be a Batch, got {type(batch).__name__}")
-        if batch.owner != self._owner or batch.number >= self._n_batches:
+        if batch.owner != self._owner:
             raise ValueError(
-                f"batch must come from this learner's ask, got batch {batch.number} of learner "
-                f"{batch.owner[:8]}, this is {self._owner[:8]}; tell it to the one that asked"
+                f"batch must come from this learner's ask, got one of learner "
+                f"{str(batch.owner)[:8]}, this is {self._owner[:8]}; tell it to the one that asked"
             )
-        try:
-            values = np.array(rewards, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                "rewards must be an (n, s) array of numbers, nan where missing"
-            ) from None
-        if values.shape != batch.sizes.shape:
-            raise ValueError(f"rewards must have shape {batch.sizes.shape}, got {values.shape}")
-        row, column = first_bad_reward(values, batch.sizes)
-        if row >= 0:
-            raise ValueError(
-                "rewards must lie in [0, 1], "
-                f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
-            )
-        if not batch.learns or len(batch.orders) == 0:
-            return
-        still_open = self._open.get(batch.number)
-        if still_open is not None:
-            self._check_receipt(batch, len(still_open))
-        if still_open is None or not still_open[batch.index].all():
-            told = batch.index if still_open is None else batch.index[~still_open[batch.index]]
-            raise AlreadyTold(
-                f"rows must be told once, got row {int(told[0])} of batch {batch.number} again"
-            )
-        self._tell(batch, values)
-        still_open[batch.index] = False
-        if not still_open.any():
-            del self._open[batch.number]
-
-    def _check_receipt(self, batch: Batch, n_asked: int) -> None:
-        """Refuse a receipt that is not as ask returned it, or rows of such a one."""
-        n, index = len(batch.orders), batch.index
-        wrong = None
-        if index.shape != (n,) or not distinct(index, n_asked):
-            wrong = f"its rows are not distinct ones of 0..{n_asked - 1}"
-        elif set(batch.notes) != set(self.notes):
-            wrong = f"its notes are {sorted(batch.notes)} instead of {sorted(self.notes)}"
-        elif any(len(values) != n for values in batch.notes.values()):
-            wrong = "its notes are not one a row"
-        elif first_bad_query(batch.orders, batch.sizes, self.m)[0] >= 0:
-            wrong = "its sets are none"
-        elif "arms" in batch.notes and not _within(batch.notes["arms"], -1, self.m - 1):
-            wrong = f"its arms leave 0..{self.m - 1}"
-        if wrong:
-            raise ValueError(f"batch must be as ask returned it, but {wrong}")
+        with self._lock:
+            if not batch.learns or len(batch.index) == 0:
+                check_rewards(rewards, batch.sizes)
+                return
+            numbers = np.asarray(batch.index)
+            if numbers.dtype != np.int64:
+                raise TypeError(f"batch must be as ask returned it, but its index is {numbers!r}")
+            self.ledger.check(numbers)
+            asked = self._recall(numbers)
+            values = check_rewards(rewards, asked.sizes)
+            self._tell(asked.kept, values)
+            self.ledger.close(numbers, ~np.isnan(values).all(axis=1))
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
         """Return the next queries; ``limit`` is at least 1 and within the horizon."""
 
     @abstractmethod
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        """Take in checked rewards."""
+    def _recall(self, numbers: Ints) -> Asked:
+        """Return what was asked in rows that are out."""
+
+    @abstractmethod
+    def _tell(self, kept: Any, rewards: Floats) -> None:
+        """Take in checked rewards of rows, given what :meth:`_recall` kept of them."""
 
     def _warn_small_limit(self, limit: int, needed: int) -> None:
         """Say once that a limit below a round teaches nothing, unless the horizon ends there."""
@@ -223,94 +230,148 @@ class Learner(ABC):
     # ---- state ----
 
     @abstractmethod
+    def _fields(self) -> Fields:
+        """Attributes that hold what the learner knows beyond its configuration."""
+
+    def _parts(self) -> dict[str, np.ndarray]:
+        """Arrays of parts that keep a form of their own, by name."""
+        return {f"ledger.{name}": array for name, array in self.ledger.arrays().items()}
+
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`_parts` returned, refusing anything else."""
+        head = "ledger."
+        mine = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
+        self.ledger.set_arrays(mine)
+
     def _config(self) -> dict[str, Any]:
-        """Arguments of the constructor, apart from the seed, as JSON."""
+        """Return the arguments of the constructor, apart from the seed, as JSON."""
+        return {name: _plain(getattr(self, name)) for name in options(type(self))}
 
-    @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the learner knows beyond its configuration, as JSON and as arrays."""
-
-    @abstractmethod
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`_state` returned."""
+    def _all_fields(self) -> Fields:
+        most = self.horizon or 2**62
+        return {"queries": Field(0, most), "asked": COUNT, **self._fields()}
 
     def snapshot(self) -> dict[str, Any]:
         """All of the learner: JSON under every key but "arrays", which maps names to arrays."""
-        values, arrays = self._state()
-        for number, rows in self._open.items():
-            arrays[f"open_{number}"] = rows.copy()
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "learner": type(self).__name__,
-            "config": self._config(),
-            "owner": self._owner,
-            "queries": self.queries,
-            "n_batches": self._n_batches,
-            "rng": _plain(self._rng.bit_generator.state),
-            "state": values,
-            "arrays": arrays,
-        }
+        with self._lock:
+            values, arrays = read(self, self._all_fields())
+            rng = {"kind": kind_of(self._rng), "state": read_state(self._rng).hex()}
+            return sealed(
+                {
+                    "learner": self.name,
+                    "config": self._config(),
+                    "owner": self._owner,
+                    "rng": rng,
+                    "values": values,
+                    "arrays": arrays | self._parts(),
+                }
+            )
 
     @classmethod
     def restore(cls, snapshot: dict[str, Any]) -> Self:
         """Make the learner that gave a snapshot; it goes on bit for bit."""
-        if (kind := kind_of(snapshot)) is not cls:
+        if (kind := learner_of(snapshot)) is not cls:
             raise ValueError(f"snapshot must be of {cls.__name__}, got one of {kind.__name__}")
         try:
-            learner = cls._from_config(snapshot["config"])
-            state = snapshot["rng"]
-            bits = getattr(np.random, state["bit_generator"])()
-            bits.state = state
-            learner._rng = np.random.Generator(bits)
+            learner = cls(**_arguments(cls, snapshot["config"]), seed=0)
+            rng, arrays = snapshot["rng"], snapshot["arrays"]
+            learner._rng = with_state(rng["kind"], bytes.fromhex(rng["state"]))
             learner._owner = str(snapshot["owner"])
-            learner.queries = int(snapshot["queries"])
-            learner._n_batches = int(snapshot["n_batches"])
-            arrays = {name: np.array(array) for name, array in snapshot["arrays"].items()}
-            learner._open = {
-                int(name.removeprefix("open_")): arrays.pop(name)
-                for name in sorted(arrays)
-                if name.startswith("open_")
-            }
-            learner._check_state(arrays)
-            learner._set_state(snapshot["state"], arrays)
+            write(learner, learner._all_fields(), snapshot["values"], arrays)
+            learner._set_parts(arrays)
+            check_seal(snapshot)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(
-                f"snapshot must come from {cls.__name__}.snapshot, got a broken one: {error!r}"
+                f"snapshot must be as {cls.__name__}.snapshot returned it, but {detail}"
             ) from None
         return learner
 
-    def _check_state(self, arrays: dict[str, np.ndarray]) -> None:
-        """Compare a snapshot's arrays with those of a fresh learner of the same configuration."""
-        if self.queries < 0 or self._n_batches < 0 or self.queries > (self.horizon or np.inf):
-            raise ValueError(f"queries={self.queries} of horizon={self.horizon}")
-        for name, own in self._state()[1].items():
-            other = arrays[name]
-            if own.dtype != other.dtype or (name != "chosen" and own.shape != other.shape):
-                raise ValueError(f"{name} has shape {other.shape} and dtype {other.dtype}")
-        for name, array in arrays.items():
-            if array.dtype == np.float64 and np.isnan(array).any():
-                raise ValueError(f"{name} holds nan")
-
-    @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Self:
-        """Make a fresh learner from its configuration."""
-        return cls(**config, seed=0)
-
-
-def kind_of(snapshot: Any) -> type[Learner]:
-    """Return the class of the learner that gave a snapshot, refusing what is none of ours."""
-    if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
-        raise ValueError(f"snapshot must be one of a learner (format {FORMAT!r}), got another")
-    if snapshot.get("version") != VERSION:
-        raise ValueError(
-            f"snapshot must have version {VERSION}, got {snapshot.get('version')!r}; "
-            "restore it with the release that made it"
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} cannot be copied or pickled, as both would accept the same "
+            "receipts and ask the same sets; move it with evenhand.save and evenhand.load, or "
+            "make a second one with another seed"
         )
+
+    def __repr__(self) -> str:
+        given = {n: v for n, v in self._config().items() if n != "names" and v is not None}
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"{type(self).__name__}({shown}; {self.queries} queries asked)"
+
+    def _repr_html_(self) -> str:
+        return self.estimate()._repr_html_()
+
+
+def options(kind: type[Learner]) -> list[str]:
+    """Names of a learner's constructor arguments, apart from the seed."""
+    return [name for name in inspect.signature(kind).parameters if name != "seed"]
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as JSON: designs by name, arrays as lists."""
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, np.ndarray | tuple):
+        return list(value) if isinstance(value, tuple) else value.tolist()
+    return value
+
+
+def _arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration as arguments of the constructor."""
+    if sorted(config) != sorted(options(kind)):
+        raise ValueError(f"config must give {options(kind)}, got {sorted(config)}")
+    made = dict(config)
+    for name in ("design", "rounding"):
+        if name in made:
+            made[name] = next((d for d in DESIGNS if d.__name__ == made[name]), made[name])
+    return made
+
+
+DESIGNS = [
+    thing
+    for thing in vars(designs).values()
+    if isinstance(thing, type) and issubclass(thing, Design)
+]
+
+
+def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
+    """Return the class of the learner that gave a snapshot, refusing what is none of ours."""
+    check_frame(snapshot)
     name = snapshot.get("learner")
     if name not in Learner.kinds:
         raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
     return Learner.kinds[name]
+
+
+def check_rewards(rewards: ArrayLike, sizes: Ints) -> Floats:
+    """Return one reward per query in the shape of the sizes; nan where missing, 0 for no arms."""
+    try:
+        given = np.array(rewards)
+        if given.dtype.kind not in "fiub":
+            numbers = all(x is None or isinstance(x, int | float) for x in given.reshape(-1))
+            given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"rewards must be numbers in the shape {sizes.shape}, nan where missing, "
+            f"got {rewards!r}"
+        ) from None
+    if given.shape != sizes.shape and given.shape not in (
+        (sizes.size,),
+        () if sizes.size == 1 else None,
+    ):
+        raise ValueError(
+            f"rewards must have shape {sizes.shape}, or be {sizes.size} numbers in a row, "
+            f"got {given.shape}"
+        )
+    values = given.reshape(sizes.shape).astype(np.float64)
+    row, column = first_bad_reward(values, sizes)
+    if row >= 0:
+        raise ValueError(
+            "rewards must lie in [0, 1], "
+            f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
+        )
+    return values
 
 
 @compiled
@@ -324,34 +385,3 @@ def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int]:
             elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
                 return i, j
     return -1, -1
-
-
-@compiled
-def distinct(index: Ints, n: int) -> bool:
-    """Whether all entries are different and lie in 0..n-1."""
-    seen = np.zeros(n, np.bool_)
-    for i in index:
-        if i < 0 or i >= n or seen[i]:
-            return False
-        seen[i] = True
-    return True
-
-
-def _within(values: Ints, low: int, high: int) -> bool:
-    return not values.size or bool(low <= values.min() and values.max() <= high)
-
-
-def as_generator(seed: Seed) -> np.random.Generator:
-    """Return the generator of a seed; a generator is used as it is."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.default_rng(seed)
-    return np.random.default_rng(check_integer("seed", seed, 0))
-
-
-def _plain(state: Any) -> Any:
-    """Return a bit generator's state with arrays as lists, fit for JSON."""
-    if isinstance(state, dict):
-        return {name: _plain(value) for name, value in state.items()}
-    return state.tolist() if isinstance(state, np.ndarray | np.generic) else state

@@ -1,35 +1,25 @@
 """MURaS: explore all arms uniformly, then commit to the fair policy of the estimates (Alg. 2)."""
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Iterable
 
 import numpy as np
 
-from evenhand import designs, theory
+from evenhand import theory
 from evenhand.checks import check_positive
-from evenhand.designs import (
-    ConditionalPoisson,
-    DependentRounding,
-    Design,
-    EnumeratedMaxEntropy,
-    Systematic,
-)
-from evenhand.exchange.batch import Batch, Marginals, Target
-from evenhand.learners.learner import MAX_BATCH, Draft, Learner, Seed
-from evenhand.learners.pending import add_pairs, countable, means
+from evenhand.designs import DependentRounding, Design, Uniform
+from evenhand.exchange import Marginals, Target
+from evenhand.exchange.fields import Field, Fields
+from evenhand.learners import means
+from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.means import Means
+from evenhand.learners.ordered import GainSampler, Notes
+from evenhand.learners.schedule import batch_limit
 from evenhand.policy import fill
 from evenhand.subsets.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
-ROUNDINGS: dict[str, Callable[[Floats], Design]] = {
-    "DependentRounding": DependentRounding,
-    "Systematic": Systematic,
-    "ConditionalPoisson": ConditionalPoisson.fit,
-    "EnumeratedMaxEntropy": EnumeratedMaxEntropy.fit,
-}
 
-
-class MURaS(Learner):
+class MURaS(GainSampler):
     r"""Meritocratic uniform random sampling, Algorithm 2 of the paper.
 
     Each arm's merit is the mean of :math:`R = \lfloor T^{2/3} / \Lambda \rfloor` sampled gains, two
@@ -60,7 +50,7 @@ class MURaS(Learner):
     ((5, 2), True)
     """
 
-    notes = ("arms",)
+    name = "muras"
 
     def __init__(
         self,
@@ -71,13 +61,14 @@ class MURaS(Learner):
         lam: float,
         rounding: type[Design] = DependentRounding,
         shuffled: bool = True,
+        names: Iterable[str] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed)
+        super().__init__(m, k, horizon, seed, names)
         self.lam = check_positive("lam", lam)
         if horizon < 2 * self.m:
             raise ValueError(
-                f"horizon must be at least 2 m = {2 * self.m} for one sample an arm, "
+                f"horizon must be at least 2 m = {2 * self.m} for one sample per arm, "
                 f"got horizon={horizon}"
             )
         self.samples = theory.samples(horizon, lam)
@@ -85,18 +76,19 @@ class MURaS(Learner):
             raise ValueError(
                 f"lam must lie between 2 M / T^(1/3) = "
                 f"{theory.smallest_lambda(self.m, horizon):.6g} and T^(2/3) = "
-                f"{horizon ** (2 / 3):.6g} so that one sample an arm and at most T queries are "
+                f"{horizon ** (2 / 3):.6g} so that one sample per arm and at most T queries are "
                 f"explored, got lam={lam:g}"
             )
-        if getattr(rounding, "__name__", "") not in ROUNDINGS:
+        if not (
+            isinstance(rounding, type) and issubclass(rounding, Design) and hasattr(rounding, "fit")
+        ):
             raise TypeError(
-                f"rounding must be one of {', '.join(ROUNDINGS)} of evenhand.designs, "
+                f"rounding must be a design with given marginals, such as DependentRounding, "
                 f"got {rounding!r}"
             )
-        self.shuffled = bool(shuffled)
-        self._rounding = rounding.__name__
+        self.shuffled, self.rounding = bool(shuffled), rounding
         self._remaining = np.full(self.m, self.samples)
-        self._totals, self._counts = np.zeros(self.m), np.zeros(self.m, np.int64)
+        self._gains = Means(self.m)
         self._committed: Floats | None = None  # policy of the commit phase
         self._order = np.arange(self.m)
         self._design: Design | None = None
@@ -104,7 +96,7 @@ class MURaS(Learner):
     @property
     def merit(self) -> Floats:
         """Means of the sampled gains (m,), not clipped; nan for arms not yet seen."""
-        return means(self._totals, self._counts)
+        return self._gains.estimate()
 
     @property
     def marginals(self) -> Floats:
@@ -123,12 +115,12 @@ class MURaS(Learner):
             return self._commit(limit)
         if limit < 2:
             self._warn_small_limit(limit, 2)
-            sets = designs.Uniform(self.m, self.k).sample(limit, self._rng)
+            sets = Uniform(self.m, self.k).sample(limit, self._rng)
             return Draft.unlearnt(sets, np.ones(limit, np.int64), Marginals(self.marginals))
         n = min(min(limit, MAX_BATCH) // 2, int(self._remaining.sum()))
         arms, orders, sizes = _explore(self._remaining, self.k, n, self.shuffled, self._rng)
         exposure = Marginals(np.full(self.m, self.k / self.m)) if self.shuffled else Target(arms)
-        return Draft(orders, sizes, exposure, {"arms": arms})
+        return Draft(orders, sizes, exposure, {"arms": arms, "before": sizes[:, 0]})
 
     def _commit(self, limit: int) -> Draft:
         """Draw from the policy that was best when exploration had been asked."""
@@ -137,38 +129,27 @@ class MURaS(Learner):
             self._committed.flags.writeable = False  # handed out with every batch
             self._order = self._rng.permutation(self.m)
         if self._design is None:
-            self._design = ROUNDINGS[self._rounding](self._committed[self._order])
-        sets, times = self._design.tally(countable(self._design, limit), self._rng)
+            self._design = self.rounding.fit(self._committed[self._order])
+        sets, times = self._design.tally(batch_limit(self._design, limit), self._rng)
         return Draft.unlearnt(self._order[sets], times, Marginals(self._committed))
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        add_pairs(self._totals, self._counts, batch, rewards)
+    def _tell(self, kept: Notes, rewards: Floats) -> None:
+        self._gains.add(kept["arms"], rewards[:, 1] - rewards[:, 0])
 
-    def _config(self) -> dict[str, Any]:
+    def _fields(self) -> Fields:
         return {
-            "m": self.m,
-            "k": self.k,
-            "horizon": self.horizon,
-            "lam": self.lam,
-            "rounding": self._rounding,
-            "shuffled": self.shuffled,
+            **{f"_gains.{name}": field for name, field in means.FIELDS.items()},
+            "_remaining": Field(0, self.samples),
+            "_committed": Field(0.0, 1.0, (self.m,), self._wrong_policy),
+            "_order": Field(0, self.m - 1, rule=_wrong_order),
         }
 
-    @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Self:
-        return super()._from_config({**config, "rounding": getattr(designs, config["rounding"])})
+    def _wrong_policy(self, policy: Floats) -> str | None:
+        return None if abs(policy.sum() - self.k) < 1e-6 else f"must sum to {self.k}"
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {"remaining": self._remaining, "totals": self._totals, "counts": self._counts}
-        if self._committed is not None:
-            arrays |= {"committed": self._committed, "order": self._order}
-        return {}, {name: array.copy() for name, array in arrays.items()}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._remaining = arrays["remaining"]
-        self._totals, self._counts = arrays["totals"], arrays["counts"]
-        self._committed = arrays.get("committed")
-        self._order = arrays.get("order", self._order)
+def _wrong_order(order: Ints) -> str | None:
+    return None if len(np.unique(order)) == len(order) else "must hold every arm once"
 
 
 @compiled
@@ -178,7 +159,7 @@ def _explore(
     """Draw n (arm, repetition) pairs that remain, with predecessors; uses them up."""
     m = len(remaining)
     arms, sizes = np.empty(n, np.int64), np.empty((n, 2), np.int64)
-    orders = np.zeros((n, k), np.int64)
+    orders = np.full((n, k), -1)
     pool, swaps = np.arange(m), np.empty(k, np.int64)
     top, first = remaining.max(), 0
     at_top = np.sum(remaining == top)

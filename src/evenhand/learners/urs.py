@@ -1,17 +1,18 @@
 """URS: a uniformly random K-set, every time."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from evenhand.designs import Uniform
-from evenhand.exchange.batch import Batch, Marginals
-from evenhand.learners.learner import Draft, Learner, Seed
-from evenhand.learners.pending import countable
+from evenhand.exchange import Marginals, Plan, SetPlan
+from evenhand.exchange.fields import Fields
+from evenhand.learners.exchangeable import ExchangeableLearner
+from evenhand.learners.learner import Draft, Seed
+from evenhand.learners.schedule import batch_limit
 from evenhand.typing import Floats
 
 
-class URS(Learner):
+class URS(ExchangeableLearner):
     """Uniform random sampling: every arm has marginal K/M, nothing is learnt.
 
     Examples
@@ -21,9 +22,15 @@ class URS(Learner):
     ((15, 2), 1000000000, False)
     """
 
-    def __init__(self, m: int, k: int, *, seed: Seed) -> None:
-        super().__init__(m, k, None, seed)
-        self._design = Uniform(self.m, self.k)
+    name = "urs"
+
+    def __init__(self, m: int, k: int, *, names: Iterable[str] | None = None, seed: Seed) -> None:
+        super().__init__(m, k, None, seed, names)
+        self.plan, _ = self._make_plan()
+
+    def _make_plan(self) -> tuple[Plan, int]:
+        even, full = np.full(self.m, self.k / self.m), np.eye(self.k)[-1]
+        return SetPlan(0, self.roster.ids, self.k, even, full, mixing=1.0), 1
 
     @property
     def merit(self) -> Floats:
@@ -33,20 +40,12 @@ class URS(Learner):
     @property
     def marginals(self) -> Floats:
         """K/M for every arm."""
-        return self._design.marginals.copy()
+        return np.full(self.m, self.k / self.m)
 
     def _ask(self, limit: int) -> Draft:
-        sets, times = self._design.tally(countable(self._design, limit), self._rng)
-        return Draft.unlearnt(sets, times, Marginals(self.marginals))
+        law = self.plan.law(self.k)
+        sets, times = law.tally(batch_limit(law, limit), self._rng)
+        return Draft.unlearnt(sets, times, Marginals(self.plan.marginals))
 
-    def _tell(self, batch: Batch, rewards: Floats) -> None:
-        raise AssertionError("none of its batches learns")
-
-    def _config(self) -> dict[str, Any]:
-        return {"m": self.m, "k": self.k}
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {}, {}
-
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        pass
+    def _fields(self) -> Fields:
+        return {}

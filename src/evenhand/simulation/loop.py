@@ -13,8 +13,8 @@ from evenhand.checks import as_integers, check_integer, check_vector
 from evenhand.exchange.batch import Batch
 from evenhand.games import Game
 from evenhand.learners import Learner
-from evenhand.learners.learner import Seed, as_generator
 from evenhand.metrics import FairnessLoss, alignment
+from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Floats, Ints, compiled
 
 MAX_MERIT_CURVES = 1000  # up to so many arms, merits are recorded at the checkpoints
@@ -190,7 +190,7 @@ def simulate(
             f"horizon must be the learner's own {learner.horizon}, got horizon={horizon}"
         )
     record = _Record(learner, horizon, check_target(target, learner.m, learner.k), checkpoints)
-    rng = as_generator(seed)
+    rng = as_generator(seed, "environment")
     try:
         with _CtrlC() as ctrl_c:
             while learner.queries < horizon:

@@ -13,7 +13,7 @@ def draw_predecessors(arms: Ints, m: int, k: int, rng: np.random.Generator) -> t
     on 0..k-1, and given it they are a uniform subset of the others.
     """
     n = len(arms)
-    orders, sizes = np.zeros((n, k), np.int64), np.empty((n, 2), np.int64)
+    orders, sizes = np.full((n, k), -1), np.empty((n, 2), np.int64)
     pool, swaps = np.arange(m), np.empty(k, np.int64)
     for i in range(n):
         before = write_predecessors(arms[i], pool, swaps, orders[i], rng)

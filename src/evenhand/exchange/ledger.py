@@ -1,0 +1,177 @@
+"""Which rows are out: asked, and not yet told."""
+
+import math
+
+import numpy as np
+
+from evenhand.checks import as_integers
+from evenhand.typing import Bools, Ints
+
+OPEN, TOLD, CLOSED = 0, 1, 2
+KEEP = 2**20  # rows that can still be told
+
+
+class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
+    """A row was told or closed before; nothing has changed.
+
+    After a restart it is safe to ignore: the rewards had been taken in before the process ended.
+
+    Examples
+    --------
+    >>> from evenhand.learners import EvenHand
+    >>> learner = EvenHand(m=4, k=2, seed=1)
+    >>> batch = learner.ask(1)
+    >>> learner.tell(batch, 0.5)
+    >>> try:
+    ...     learner.tell(batch, 0.5)
+    ... except AlreadyTold as error:
+    ...     print(error)
+    rows must be told once, got row 0 again
+    """
+
+
+class Expired(ValueError):  # noqa: N818
+    """A row is too old to be told; nothing has changed.
+
+    Examples
+    --------
+    >>> from evenhand.learners import EvenHand
+    >>> learner = EvenHand(m=4, k=2, seed=1)
+    >>> learner.ledger.keep = 2
+    >>> batches = [learner.ask(1) for _ in range(3)]
+    >>> try:
+    ...     learner.tell(batches[0], 0.5)
+    ... except Expired as error:
+    ...     print(error)
+    row 0 has expired: only the newest 2 rows can be told
+    """
+
+
+class Ledger:
+    """The state of the newest rows, which are numbered 0, 1, 2, ... as they are asked.
+
+    A row costs one byte, and what its learner notes of it; a row expires when ``keep`` newer ones
+    have been asked, so the cost is bounded however many are never told.
+
+    Parameters
+    ----------
+    keep
+        Rows that can still be told. May be changed at any time.
+    notes
+        Names of whole numbers kept per row, with the largest each may be; the smallest is -1.
+    """
+
+    def __init__(self, keep: int = KEEP, notes: dict[str, int] | None = None) -> None:
+        kinds = [(name, np.min_scalar_type(-most - 1)) for name, most in (notes or {}).items()]
+        self.keep, self.notes = keep, notes or {}
+        self.first = self.next = 0  # oldest row kept, and the number of the next
+        self._rows = np.zeros(0, [("state", np.uint8), *kinds])
+        self._start = 0  # place of the oldest row in the buffer
+
+    def open(self, n: int, **notes: Ints) -> Ints:
+        """Number n new rows, note what is to be remembered of them, and let old ones expire."""
+        end = self._start + self.next - self.first
+        if end + n > len(self._rows):
+            rows = np.zeros(2 * (end - self._start + n), self._rows.dtype)
+            rows[: end - self._start] = self._rows[self._start : end]
+            self._rows, self._start, end = rows, 0, end - self._start
+        new = self._rows[end : end + n]
+        new["state"] = OPEN
+        for name, values in notes.items():
+            new[name] = values
+        numbers = np.arange(self.next, self.next + n)
+        self.next += n
+        self.expire_before(self.next - self.keep)
+        return numbers
+
+    def expire_before(self, row: int) -> None:
+        """Let all rows before this one expire."""
+        gone = max(0, min(row, self.next) - self.first)
+        self.first += gone
+        self._start += gone
+
+    def check(self, numbers: Ints) -> None:
+        """Refuse rows that are not distinct rows still open, saying what they are."""
+        rising = numbers.ndim == 1 and bool(np.all(numbers[1:] > numbers[:-1]))
+        if not rising and (numbers.ndim != 1 or len(np.unique(numbers)) < len(numbers)):
+            raise ValueError("batch must be as ask returned it, but its rows are not distinct")
+        if len(numbers) == 0:
+            return
+        low, high = int(numbers.min()), int(numbers.max())
+        if low < 0 or high >= self.next:
+            row = low if low < 0 else high
+            raise ValueError(f"batch must be as ask returned it, but row {row} was never asked")
+        if low < self.first:
+            raise Expired(
+                f"row {low} has expired: only the newest {self.next - self.first} rows can be told"
+            )
+        state = self._kept["state"][numbers - self.first]
+        if state.any():
+            settled = int(np.argmax(state > OPEN))
+            row = int(numbers[settled])
+            if state[settled] == TOLD:
+                raise AlreadyTold(f"rows must be told once, got row {row} again")
+            raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
+
+    def close(self, numbers: Ints, told: Bools) -> None:
+        """Settle rows: told where there was a reward, else closed for good."""
+        self._kept["state"][numbers - self.first] = np.where(told, TOLD, CLOSED)
+
+    def read(self, name: str, numbers: Ints) -> Ints:
+        """Return what was noted of rows."""
+        return self._kept[name][numbers - self.first].astype(np.int64)
+
+    def any_open(self, first: int, n: int) -> bool:
+        """Whether one of n rows from ``first`` on is open and kept."""
+        start = max(first - self.first, 0)
+        return not self._kept["state"][start : first - self.first + n].all()
+
+    @property
+    def n_open(self) -> int:
+        """Number of rows that are out."""
+        return int(np.sum(self._kept["state"] == OPEN))
+
+    @property
+    def _kept(self) -> np.ndarray:
+        return self._rows[self._start : self._start + self.next - self.first]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it as arrays; states are packed, eight rows to a byte."""
+        state = self._kept["state"]
+        packed = {name: _pack(state == code) for name, code in (("told", TOLD), ("closed", CLOSED))}
+        noted = {name: self._kept[name].copy() for name in self.notes}
+        return packed | noted | {"span": np.array([self.keep, self.first, self.next])}
+
+    def set_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`arrays` returned, refusing anything else."""
+        span = as_integers("span", arrays["span"])
+        if span.shape != (3,) or not 0 <= span[1] <= span[2] <= span[1] + span[0]:
+            raise ValueError(f"span must hold keep and the first and next row, got {span.tolist()}")
+        keep, first, following = (int(x) for x in span)
+        n = following - first
+        states = {name: _unpack(name, arrays[name], n) for name in ("told", "closed")}
+        rows = np.zeros(n, self._rows.dtype)
+        rows["state"][states["told"]] = TOLD
+        rows["state"][states["closed"]] = CLOSED
+        for name, most in self.notes.items():
+            column = arrays[name]
+            if column.shape != (n,) or column.dtype != rows[name].dtype:
+                raise ValueError(f"{name} must hold {n} numbers of {rows[name].dtype}")
+            if n and not -1 <= column.min() <= column.max() <= most:
+                raise ValueError(f"{name} must lie in -1..{most}")
+            rows[name] = column
+        self.keep, self.first, self.next, self._rows, self._start = keep, first, following, rows, 0
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.n_open} of rows {self.first}..{self.next} open, keep={self.keep})"
+
+
+def _pack(flags: Bools) -> np.ndarray:
+    """Pack flags into bits; nothing where none is set."""
+    return np.packbits(flags if flags.any() else flags[:0])
+
+
+def _unpack(name: str, bits: np.ndarray, n: int) -> Bools:
+    if bits.dtype != np.uint8 or bits.shape not in ((0,), (math.ceil(n / 8),)):
+        raise ValueError(f"{name} must hold {n} bits")
+    return np.unpackbits(bits, count=n).astype(np.bool_) if len(bits) else np.zeros(n, np.bool_)

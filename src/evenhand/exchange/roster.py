@@ -1,0 +1,94 @@
+"""Which arms there are."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import as_integers, check_integer
+from evenhand.typing import Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roster:
+    """The arms present, in the order of the columns of every array about them.
+
+    Attributes
+    ----------
+    ids
+        (m,) the arm in each column. Ids rise and are never used again.
+    names
+        A name per column, or None where arms have none.
+    joined
+        (m,) number of queries that had been asked when each arm joined.
+    next_id
+        Id of the next arm to join.
+
+    Examples
+    --------
+    >>> roster = Roster.of(3, names=["ada", "bob", "cy"]).retire([1]).add(["dee"], joined=100)
+    >>> roster.ids, roster.names, roster.columns([3])
+    (array([0, 2, 3]), ('ada', 'cy', 'dee'), array([2]))
+    """
+
+    ids: Ints
+    names: tuple[str, ...] | None
+    joined: Ints
+    next_id: int
+
+    @classmethod
+    def of(cls, m: int, names: Iterable[str] | None = None) -> "Roster":
+        """Return the roster of arms 0..m-1, all there from the start."""
+        m = check_integer("m", m, 1)
+        return cls(np.arange(m), check_names(names, m), np.zeros(m, np.int64), m)
+
+    @property
+    def m(self) -> int:
+        """Number of arms present."""
+        return len(self.ids)
+
+    def add(self, names: Sequence[str] | int, joined: int) -> "Roster":
+        """Return the roster with newcomers, given by name, or by number where arms have no names."""
+        new = names if isinstance(names, int) else len(names)
+        together = None
+        if self.names is not None:
+            given = () if isinstance(names, int) else tuple(names)
+            together = check_names((*self.names, *given), self.m + new)
+        elif not isinstance(names, int):
+            raise ValueError("names must be a number of arms, as those present have no names")
+        ids = np.append(self.ids, self.next_id + np.arange(new))
+        since = np.append(self.joined, np.full(new, check_integer("joined", joined, 0)))
+        return Roster(ids, together, since, self.next_id + new)
+
+    def retire(self, ids: ArrayLike) -> "Roster":
+        """Return the roster without these arms."""
+        stays = np.ones(self.m, np.bool_)
+        stays[self.columns(ids)] = False
+        names = self.names and tuple(np.array(self.names, object)[stays])
+        return Roster(self.ids[stays], names, self.joined[stays], self.next_id)
+
+    def columns(self, ids: ArrayLike) -> Ints:
+        """Return the columns of these arms."""
+        wanted = as_integers("ids", ids)
+        places = np.minimum(np.searchsorted(self.ids, wanted), self.m - 1)
+        missing = wanted[self.ids[places] != wanted]
+        if missing.size:
+            raise ValueError(f"ids must be of arms present, got {missing.reshape(-1)[0]}")
+        return places
+
+
+def check_names(names: Any, m: int) -> tuple[str, ...] | None:
+    """Return m different names, or None where there are none."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise TypeError(f"names must be a list of non-empty strings, one per arm, got {names!r}")
+    given = tuple(names)
+    if len(given) != m:
+        raise ValueError(f"names must hold one name per arm, m={m}, got {len(given)}")
+    if len(set(given)) < m:
+        twice = next(name for i, name in enumerate(given) if name in given[:i])
+        raise ValueError(f"names must be different, got {twice!r} twice")
+    return given

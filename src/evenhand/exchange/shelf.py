@@ -1,0 +1,172 @@
+"""Plans that have rows out, each with the stream it was drawn with."""
+
+import struct
+import zlib
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.exchange.ledger import Ledger
+from evenhand.exchange.plan import Plan, Rows
+from evenhand.randomness.state import read_state, with_state
+from evenhand.typing import Bools, Ints
+
+KEEP_PLANS = 1024  # plans whose rows can still be told
+MAX_ROWS = 2**31  # more than a plan is ever drawn for
+CACHED_ROWS = 2**15  # rows of older plans kept in memory; others are drawn again when told
+HEADER = struct.Struct("<qqI")  # first row, number of rows, checksum of the rows
+
+
+@dataclass(slots=True)
+class Entry:
+    """A stream and a plan as bytes, and the rows ``first``, ``first + 1``, ... while in memory."""
+
+    first: int
+    n: int
+    record: bytes
+    rows: Rows | None = None
+    checksum: int | None = None
+
+    def sealed(self) -> bytes:
+        """All of the entry, but for its rows."""
+        if self.checksum is None:
+            assert self.rows is not None
+            self.checksum = _checksum(self.rows)
+        return HEADER.pack(self.first, self.n, self.checksum) + self.record
+
+
+class Shelf:
+    """What rows that are out need when they are told: drawn again from plan and stream.
+
+    A plan leaves when none of its rows is open, or when it is one of more than ``keep``; rows of
+    plans that have left cannot be told. Rows of recent plans stay in memory, so that only rewards
+    that come late make work.
+    """
+
+    def __init__(self, bits: str, keep: int = KEEP_PLANS) -> None:
+        self.bits, self.keep = bits, keep  # kind of bit generator
+        self._width = len(read_state(np.random.Generator(getattr(np.random, bits)(0))))
+        self._entries: list[Entry] = []
+        self._cached: dict[int, Entry] = {}  # entries with rows in memory, least recent first
+
+    def put(self, plan: Plan, n: int, ledger: Ledger, rng: np.random.Generator) -> Rows:
+        """Draw n rows of a new plan, the next to be asked, and keep what they need."""
+        if self._entries:
+            self._drop_settled(self._entries[-1], ledger)
+        entry = Entry(ledger.next, n, read_state(rng) + plan.to_bytes())
+        entry.rows = plan.draw(n, rng)
+        self._entries.append(entry)
+        if len(self._entries) > self.keep:
+            ledger.expire_before(self._entries[-self.keep].first)
+        while self._entries[0].first + self._entries[0].n <= ledger.first < ledger.next:
+            self._cached.pop(self._entries.pop(0).first, None)
+        self._remember(entry)
+        return entry.rows
+
+    def rows(self, numbers: Ints) -> Rows:
+        """Return rows by their numbers."""
+        parts = [(self._drawn(entry), entry, inside) for entry, inside in self._by_entry(numbers)]
+        if len(parts) == 1:
+            rows, entry, _ = parts[0]
+            return Rows(*(array[_span(numbers - entry.first)] for array in rows))
+        places = np.argsort(np.concatenate([np.flatnonzero(inside) for _, _, inside in parts]))
+        picked = [[a[numbers[inside] - e.first] for a in rows] for rows, e, inside in parts]
+        return Rows(*(np.concatenate(arrays)[places] for arrays in zip(*picked, strict=True)))
+
+    def settle(self, numbers: Ints, ledger: Ledger) -> None:
+        """Forget plans that have no open row left, of those that these rows belong to."""
+        for entry, _ in self._by_entry(numbers):
+            if entry is not self._entries[-1]:  # the newest has rows that are still to be asked
+                self._drop_settled(entry, ledger)
+
+    def _drop_settled(self, entry: Entry, ledger: Ledger) -> None:
+        if not ledger.any_open(entry.first, entry.n):
+            self._entries.remove(entry)
+            self._cached.pop(entry.first, None)
+
+    def _by_entry(self, numbers: Ints) -> list[tuple[Entry, Bools]]:
+        """Return the entries that rows belong to, and which of the rows."""
+        low, high = (
+            bisect_right(self._entries, int(row), key=lambda entry: entry.first) - 1
+            for row in (numbers.min(), numbers.max())
+        )
+        spans = [
+            (e, (numbers >= e.first) & (numbers < e.first + e.n))
+            for e in self._entries[low : high + 1]
+        ]
+        return [(entry, inside) for entry, inside in spans if low == high or inside.any()]
+
+    def _drawn(self, entry: Entry) -> Rows:
+        """Return all rows of an entry, drawn again if need be."""
+        if entry.rows is None:
+            stream, plan = entry.record[: self._width], entry.record[self._width :]
+            rows = Plan.from_bytes(plan).draw(entry.n, with_state(self.bits, stream))
+            if _checksum(rows) != entry.checksum:
+                raise ValueError(
+                    f"rows {entry.first}..{entry.first + entry.n - 1} come out differently here: "
+                    "they were drawn by another release or kind of machine; tell them there"
+                )
+            entry.rows = rows
+        self._remember(entry)
+        return entry.rows
+
+    def _remember(self, entry: Entry) -> None:
+        """Keep the rows of entries used lately, and of the newest one, in memory."""
+        self._cached.pop(entry.first, None)
+        self._cached[entry.first] = entry
+        older = [e for e in self._cached.values() if e is not self._entries[-1]]
+        total = sum(e.n for e in older)
+        for one in older:
+            if total <= CACHED_ROWS or one is entry:
+                break
+            one.sealed()
+            one.rows = None
+            total -= self._cached.pop(one.first).n
+
+    def to_array(self) -> np.ndarray:
+        """All entries, one row of bytes each."""
+        data = b"".join([entry.sealed() for entry in self._entries])
+        return np.frombuffer(data, np.uint8).reshape(len(self._entries), -1 if data else 0)
+
+    def set_array(self, data: np.ndarray, ledger: Ledger) -> None:
+        """Take over what :meth:`to_array` returned, refusing anything else.
+
+        Older plans are read when one of their rows is told.
+        """
+        if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] <= HEADER.size + self._width:
+            raise ValueError(f"plans must be rows of bytes, got {data.dtype} of shape {data.shape}")
+        blob, width = data.tobytes(), data.shape[1]
+        records = [blob[at + HEADER.size : at + width] for at in range(0, len(blob), width)]
+        heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4").reshape(-1)
+        firsts, counts = heads["f0"], heads["f1"]
+        ends = np.append(0, firsts + counts)
+        if not np.all((firsts >= ends[:-1]) & (counts >= 1) & (counts <= MAX_ROWS)):
+            raise ValueError("plans must follow each other")
+        if len(data) and not firsts[-1] <= ledger.next <= ends[-1]:
+            raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]} on")
+        self._entries = [
+            Entry(first, n, record, None, checksum)
+            for (first, n, checksum), record in zip(heads.tolist(), records, strict=True)
+        ]
+
+    @property
+    def newest(self) -> tuple[Plan, Rows, int] | None:
+        """The plan made last, its rows, and the number of the first."""
+        if not self._entries:
+            return None
+        entry = self._entries[-1]
+        return Plan.from_bytes(entry.record[self._width :]), self._drawn(entry), entry.first
+
+
+def _span(places: Ints) -> Ints | slice:
+    """Return places as a slice where they follow each other: nothing is copied then."""
+    first, last = int(places[0]), int(places[-1])
+    if last - first == len(places) - 1 and bool(np.all(places[1:] > places[:-1])):
+        return slice(first, last + 1)
+    return places
+
+
+def _checksum(rows: Rows) -> int:
+    """Return a number for the sets; weights may differ in their last digits between machines."""
+    return zlib.crc32(rows.sizes.tobytes(), zlib.crc32(rows.orders.tobytes()))

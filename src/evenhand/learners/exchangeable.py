@@ -1,0 +1,113 @@
+"""Learners whose rows are independent given a plan, and so can be served in any order."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.exchange import Batch, Marginals, Plan, Rows, Shelf
+from evenhand.exchange.fields import COUNT, Fields
+from evenhand.learners.learner import Asked, Draft, Learner
+from evenhand.randomness.state import kind_of
+from evenhand.randomness.streams import Seed
+from evenhand.typing import Floats, Ints
+
+
+class Evidence(Protocol):
+    """What rewards have said so far: sums alone."""
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards of rows."""
+
+    def merge(self, other: Self) -> None:
+        """Add what another one absorbed: the same as if this one had absorbed it."""
+
+    def discount(self, factor: float) -> None:
+        """Let what was absorbed so far count less."""
+
+    def estimate(self) -> Any:
+        """Return all that follows from the sums, in one value."""
+
+
+class ExchangeableLearner(Learner):
+    """A learner that publishes plans and draws all rows of a plan at once.
+
+    The rows of a plan are independent, and a row's weights are those of its own plan: any rows
+    chosen without looking at them may be shown, by any number of workers, in any order. (Rows of
+    the other learners depend on those before, so that one process has to ask them in turn.)
+
+    Attributes
+    ----------
+    evidence
+        What rewards have said so far.
+    plan
+        The plan that queries are drawn from; None before the first is asked.
+    """
+
+    evidence: Evidence | None = None
+
+    def __init__(
+        self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
+    ) -> None:
+        super().__init__(m, k, horizon, seed, names)
+        self.plan: Plan | None = None
+        self._plans = 0  # published so far
+        self._rows: Rows | None = None  # of the plan
+        self._first = 0  # number of its first row
+        self._shelf = Shelf(kind_of(self._rng))
+
+    @abstractmethod
+    def _make_plan(self) -> tuple[Plan, int]:
+        """Return a new plan of what is known now, and the number of rows it serves."""
+
+    @property
+    def _left(self) -> int:
+        """Rows of the plan that have not been asked."""
+        return 0 if self._rows is None else self._first + len(self._rows.orders) - self.ledger.next
+
+    def _take(self, n: int) -> Draft:
+        """Return the next n rows of the plan, or what is left of it, as copies."""
+        assert self._rows is not None
+        assert self.plan is not None
+        start = self.ledger.next - self._first
+        orders, sizes, _ = (array[start : start + n] for array in self._rows)
+        return Draft(orders.copy(), np.array(sizes), Marginals(self.plan.marginals), {})
+
+    def _publish(self) -> None:
+        """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
+        self.plan, n = self._make_plan()
+        self._plans += 1
+        self._first = self.ledger.next
+        self._rows = self._shelf.put(self.plan, n, self.ledger, self._rng)
+
+    def _recall(self, numbers: Ints) -> Asked:
+        rows = self._shelf.rows(numbers)
+        return Asked(rows.sizes, rows)
+
+    def _tell(self, kept: Rows, rewards: Floats) -> None:
+        assert self.evidence is not None
+        self.evidence.absorb(kept, rewards)
+
+    def tell(self, batch: Batch, rewards: ArrayLike) -> None:  # noqa: D102 - as it says there
+        with self._lock:
+            super().tell(batch, rewards)
+            if batch.learns and len(batch.index):
+                self._shelf.settle(batch.index, self.ledger)
+
+    def _all_fields(self) -> Fields:
+        return {**super()._all_fields(), "_plans": COUNT}
+
+    def _parts(self) -> dict[str, np.ndarray]:
+        return {**super()._parts(), "plans": self._shelf.to_array()}
+
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._set_parts(arrays)
+        self._shelf = Shelf(kind_of(self._rng))
+        self._shelf.set_array(arrays["plans"], self.ledger)
+        newest = self._shelf.newest
+        if newest is not None:
+            self.plan, self._rows, self._first = newest
+            if (self.plan.m, self.plan.k, self.plan.number) != (self.m, self.k, self._plans - 1):
+                raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")

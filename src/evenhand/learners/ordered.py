@@ -1,0 +1,56 @@
+"""Learners whose rows depend on those before: one process asks them in turn."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+import numpy as np
+
+from evenhand.exchange import Ledger
+from evenhand.learners.learner import Asked, Learner
+from evenhand.randomness.streams import Seed
+from evenhand.typing import Ints
+
+KEEP = 2**18  # rows that can still be told
+Notes = dict[str, Ints]
+
+
+class OrderedLearner(Learner):
+    """A learner that notes in the ledger what it will need of each row.
+
+    ``notes`` are the names of those whole numbers, with the largest each may be.
+    """
+
+    horizon: int
+
+    def __init__(
+        self,
+        m: int,
+        k: int,
+        horizon: int,
+        seed: Seed,
+        names: Iterable[str] | None,
+    ) -> None:
+        super().__init__(m, k, horizon, seed, names)
+        self.ledger = Ledger(KEEP, self._notes())
+
+    @abstractmethod
+    def _notes(self) -> dict[str, int]:
+        """Names of what is noted of a row, with the largest it may be."""
+
+    @abstractmethod
+    def _sizes(self, kept: Notes) -> Ints:
+        """Sizes (n, s) that rows were queried at, given what was noted of them."""
+
+    def _recall(self, numbers: Ints) -> Asked:
+        kept = {name: self.ledger.read(name, numbers) for name in self.ledger.notes}
+        return Asked(self._sizes(kept), kept)
+
+
+class GainSampler(OrderedLearner):
+    """A learner that samples gains: each row is a set before and with its target arm."""
+
+    def _notes(self) -> dict[str, int]:
+        return {"arms": self.m - 1, "before": self.k - 1}
+
+    def _sizes(self, kept: Notes) -> Ints:
+        return kept["before"][:, None] + np.arange(2)

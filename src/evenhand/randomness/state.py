@@ -1,0 +1,57 @@
+"""The state of a numpy generator as bytes, and back."""
+
+from typing import Any
+
+import numpy as np
+
+KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # numpy's own, whose states are known
+INTEGER = 16  # bytes: the widest number in any of their states
+
+
+def read_state(rng: np.random.Generator) -> bytes:
+    """Return the state; its length depends on the kind of bit generator alone."""
+    return b"".join(_leaves(rng.bit_generator.state))
+
+
+def kind_of(rng: np.random.Generator) -> str:
+    """Return the name of the bit generator, which must be one of numpy's own."""
+    name = type(rng.bit_generator).__name__
+    if name not in KINDS:
+        raise TypeError(f"the bit generator must be one of {', '.join(KINDS)}, got {name}")
+    return name
+
+
+def with_state(kind: str, data: bytes) -> np.random.Generator:
+    """Make a generator of a kind in the state that gave these bytes."""
+    if kind not in KINDS:
+        raise ValueError(f"the bit generator must be one of {', '.join(KINDS)}, got {kind!r}")
+    bits = getattr(np.random, kind)(0)
+    state, used = _filled(bits.state, data, 0)
+    if used != len(data):
+        raise ValueError(f"a state of {kind} has {used} bytes, got {len(data)}")
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def _leaves(state: Any) -> list[bytes]:
+    """Numbers and arrays of a nested state, in its own order; names are left out."""
+    if isinstance(state, dict):
+        return [leaf for value in state.values() for leaf in _leaves(value)]
+    if isinstance(state, np.ndarray):
+        return [state.tobytes()]
+    return [] if isinstance(state, str) else [int(state).to_bytes(INTEGER, "little")]
+
+
+def _filled(like: Any, data: bytes, at: int) -> tuple[Any, int]:
+    """Return a state of the same form with its numbers read from the data, and where they end."""
+    if isinstance(like, dict):
+        filled = {}
+        for name, value in like.items():
+            filled[name], at = _filled(value, data, at)
+        return filled, at
+    if isinstance(like, np.ndarray):
+        end = at + like.nbytes
+        return np.frombuffer(data[at:end].ljust(like.nbytes, b"\0"), like.dtype), end
+    if isinstance(like, str):
+        return like, at
+    return int.from_bytes(data[at : at + INTEGER], "little"), at + INTEGER
