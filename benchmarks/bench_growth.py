@@ -125,7 +125,7 @@ def _rounds(m: int, queries: int) -> tuple[float, float]:
     plain = refreshing = 0.0
     plain_rounds = refreshes = 0
     while learner.queries < queries:
-        new_policy = learner._pending.left == 0
+        new_policy = learner._left == 0
         before = learner.queries
         took = clock(step)
         if new_policy:

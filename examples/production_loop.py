@@ -28,7 +28,7 @@ NEVER = 2 * QUERIES
 
 def clicks_on(batch: evenhand.Batch) -> np.ndarray:
     """What the world answers to a batch, however late it is asked."""
-    return WORLD.pull(batch.orders, batch.sizes, np.random.default_rng(batch.number))
+    return WORLD.pull(batch.orders, batch.sizes, np.random.default_rng(batch.index[0]))
 
 
 def serve(folder: Path, die_asking: int = NEVER, die_telling: int = NEVER) -> Learner:
@@ -43,7 +43,7 @@ def serve(folder: Path, die_asking: int = NEVER, die_telling: int = NEVER) -> Le
         if learner.queries < QUERIES and len(receipts) < OUT:
             batch = learner.ask(limit=300)
             # the receipt first: killed before save, the next process asks the same batch again
-            (folder / f"{batch.number:09d}.json").write_text(json.dumps(batch.to_dict()))
+            (folder / f"{batch.index[0]:09d}.json").write_text(json.dumps(batch.to_dict()))
             evenhand.save(learner, saved)
             if learner.queries >= die_asking:
                 os._exit(9)  # no goodbye: as kill -9 would do

@@ -48,6 +48,8 @@ class FairnessLoss:
             return float(np.abs(exposure.q - self.target).sum())
         if isinstance(exposure, Determined):
             return _losses_of_sets(batch.orders, batch.sizes, self.target)
+        if exposure is None:
+            raise ValueError("batch must be as ask returned it: one read from JSON has no exposure")
         ends = batch.sizes.max(axis=1)  # the longest prefix ends in the target arm
         inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
         return self.of_targets[exposure.arms[:, None], inside]

@@ -160,7 +160,7 @@ class Batch:
             raise TypeError(f"data must be a dictionary, got {type(data).__name__}{hint}")
         try:
             owner, learns, names = data["owner"], data["learns"], data["names"]
-            arrays = {name: as_integers(name, data[name]) for name in ARRAYS}
+            arrays: dict[str, Any] = {name: as_integers(name, data[name]) for name in ARRAYS}
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"data must come from Batch.to_dict, got {error}") from None
         for name in ("orders", "sizes"):

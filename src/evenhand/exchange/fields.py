@@ -45,6 +45,7 @@ def write(owner: object, fields: Fields, values: dict[str, Any], arrays: dict[st
     """Set the fields of a new learner to what :func:`read` returned, refusing anything else."""
     for path, field in fields.items():
         name, now = _key(path), _get(owner, path)
+        found: Any
         if name in values:
             found = _checked_number(name, values[name], now, field)
         elif name in arrays:

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.checks import as_integers
 from evenhand.typing import Bools, Ints
@@ -113,9 +114,9 @@ class Ledger:
                 raise AlreadyTold(f"rows must be told once, got row {row} again")
             raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
 
-    def close(self, numbers: Ints, told: Bools) -> None:
-        """Settle rows: told where there was a reward, else closed for good."""
-        self._kept["state"][numbers - self.first] = np.where(told, TOLD, CLOSED)
+    def close(self, numbers: Ints, missing: ArrayLike) -> None:
+        """Settle rows: closed for good where all rewards are missing, else told."""
+        self._kept["state"][numbers - self.first] = np.where(missing, CLOSED, TOLD)
 
     def read(self, name: str, numbers: Ints) -> Ints:
         """Return what was noted of rows."""

@@ -32,6 +32,10 @@ class Rows(NamedTuple):
     sizes: Ints
     weights: Floats
 
+    def pick(self, places: Ints | slice) -> "Rows":
+        """Return the rows at these places."""
+        return Rows(self.orders[places], self.sizes[places], self.weights[places])
+
 
 class Plan(ABC):
     """A published policy. It never changes; rows follow from it and a stream alone.

@@ -50,7 +50,7 @@ class Roster:
         return len(self.ids)
 
     def add(self, names: Sequence[str] | int, joined: int) -> "Roster":
-        """Return the roster with newcomers, given by name, or by number where arms have no names."""
+        """Return the roster with newcomers, by name, or by number if arms have none."""
         new = names if isinstance(names, int) else len(names)
         together = None
         if self.names is not None:

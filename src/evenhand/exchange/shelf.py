@@ -66,13 +66,12 @@ class Shelf:
 
     def rows(self, numbers: Ints) -> Rows:
         """Return rows by their numbers."""
-        parts = [(self._drawn(entry), entry, inside) for entry, inside in self._by_entry(numbers)]
+        found = self._by_entry(numbers)
+        parts = [self._drawn(e).pick(_span(numbers[inside] - e.first)) for e, inside in found]
         if len(parts) == 1:
-            rows, entry, _ = parts[0]
-            return Rows(*(array[_span(numbers - entry.first)] for array in rows))
-        places = np.argsort(np.concatenate([np.flatnonzero(inside) for _, _, inside in parts]))
-        picked = [[a[numbers[inside] - e.first] for a in rows] for rows, e, inside in parts]
-        return Rows(*(np.concatenate(arrays)[places] for arrays in zip(*picked, strict=True)))
+            return parts[0]
+        places = np.argsort(np.concatenate([np.flatnonzero(inside) for _, inside in found]))
+        return Rows(*map(np.concatenate, zip(*parts, strict=True))).pick(places)
 
     def settle(self, numbers: Ints, ledger: Ledger) -> None:
         """Forget plans that have no open row left, of those that these rows belong to."""

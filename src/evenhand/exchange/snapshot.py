@@ -40,5 +40,5 @@ def checksum(snapshot: dict[str, Any]) -> int:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
-        total = zlib.crc32(array, total)
+        total = zlib.crc32(array.data, total)
     return total

@@ -2,21 +2,22 @@
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
-from evenhand.exchange import Plan, SetPlan
+from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners import evidence
 from evenhand.learners.estimate import Estimate
 from evenhand.learners.evidence import Conclusions, Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.policy import clip_to_sum
-from evenhand.typing import Bools, Floats
+from evenhand.randomness.streams import Seed
+from evenhand.typing import Floats
 
 SINGLE = 0.6  # share of queries of one arm
 GROWTH = 0.01  # a policy serves this share of the queries so far
@@ -50,7 +51,7 @@ class Diagnostics(NamedTuple):
     curvature: float
 
 
-class EvenHand(ExchangeableLearner):
+class EvenHand(ExchangeableLearner[SetPlan]):
     r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
@@ -174,8 +175,8 @@ class EvenHand(ExchangeableLearner):
         )
 
     @property
-    def _seen(self) -> Bools:
-        return self.evidence.weighted[:, :, 0].any(axis=0)
+    def _seen(self) -> Any:
+        return np.any(self.evidence.weighted[:, :, 0], axis=0)
 
     def _proportional(self, found: Conclusions) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
@@ -188,7 +189,7 @@ class EvenHand(ExchangeableLearner):
         """Share of uniformly drawn sets that the next policy has room for."""
         return min(0.5, (1.0 + self.queries / self.m) ** (-1.0 / 3.0))
 
-    def _make_plan(self) -> tuple[Plan, int]:
+    def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self.evidence.renew())
         n = min(max(1, self.m // 10, int(GROWTH * self.queries)), MAX_BATCH)
         arms = self.roster.ids

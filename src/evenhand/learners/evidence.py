@@ -26,13 +26,23 @@ ERROR = 0.05  # error of the model, relative to the mean merit, before anything 
 
 
 class Sums(NamedTuple):
-    """All that is remembered of the rewards told.
+    """All that is remembered of the rewards told, as sums.
 
-    ``weighted`` (k, m, 4) holds, by size and arm, the sums of w, w z, w^2 and (w e)^2, z being the
-    reward corrected by the forecast and e the surprise; the others fade, see
-    :meth:`Evidence.renew`: ``lines`` (m, 5) those of 1, s, s^2, g and s g over the sets with an arm, s being the saturation
-    it met and g its gain; ``surprises`` (k, 3) by size those of 1, e and e^2; ``bend`` (2,) those
-    of c^2 and c (e + c gamma), c being the forecast's slope in gamma.
+    With w a member's weight, e a reward's surprise over the forecast, z the reward corrected by
+    the forecast, s the saturation an arm met, g its gain, and c the forecast's slope in gamma:
+
+    Attributes
+    ----------
+    weighted
+        (k, m, 4) per size and arm: w, w z, w^2 and (w e)^2.
+    lines
+        (m, 5) per arm, over the larger sets that hold it: 1, s, s^2, g and s g.
+    surprises
+        (k, 3) per size: 1, e and e^2.
+    bend
+        (2,) c^2 and c (e + c gamma).
+
+    All but ``weighted`` fade, see :meth:`Evidence.renew`.
     """
 
     weighted: Floats

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from evenhand.randomness.state import kind_of
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
 
+P = TypeVar("P", bound=Plan)
+
 
 class Evidence(Protocol):
     """What rewards have said so far: sums alone."""
@@ -24,14 +26,11 @@ class Evidence(Protocol):
     def merge(self, other: Self) -> None:
         """Add what another one absorbed: the same as if this one had absorbed it."""
 
-    def discount(self, factor: float) -> None:
-        """Let what was absorbed so far count less."""
-
     def estimate(self) -> Any:
         """Return all that follows from the sums, in one value."""
 
 
-class ExchangeableLearner(Learner):
+class ExchangeableLearner(Learner, Generic[P]):
     """A learner that publishes plans and draws all rows of a plan at once.
 
     The rows of a plan are independent, and a row's weights are those of its own plan: any rows
@@ -52,14 +51,14 @@ class ExchangeableLearner(Learner):
         self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
     ) -> None:
         super().__init__(m, k, horizon, seed, names)
-        self.plan: Plan | None = None
+        self.plan: P | None = None
         self._plans = 0  # published so far
         self._rows: Rows | None = None  # of the plan
         self._first = 0  # number of its first row
         self._shelf = Shelf(kind_of(self._rng))
 
     @abstractmethod
-    def _make_plan(self) -> tuple[Plan, int]:
+    def _make_plan(self) -> tuple[P, int]:
         """Return a new plan of what is known now, and the number of rows it serves."""
 
     @property
@@ -72,8 +71,8 @@ class ExchangeableLearner(Learner):
         assert self._rows is not None
         assert self.plan is not None
         start = self.ledger.next - self._first
-        orders, sizes, _ = (array[start : start + n] for array in self._rows)
-        return Draft(orders.copy(), np.array(sizes), Marginals(self.plan.marginals), {})
+        rows = self._rows.pick(slice(start, start + n))
+        return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
     def _publish(self) -> None:
         """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
@@ -108,6 +107,7 @@ class ExchangeableLearner(Learner):
         self._shelf.set_array(arrays["plans"], self.ledger)
         newest = self._shelf.newest
         if newest is not None:
-            self.plan, self._rows, self._first = newest
+            plan, self._rows, self._first = newest
+            self.plan = cast(P, plan)
             if (self.plan.m, self.plan.k, self.plan.number) != (self.m, self.k, self._plans - 1):
                 raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")

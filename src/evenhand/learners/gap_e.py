@@ -8,10 +8,11 @@ from evenhand.checks import check_number, check_positive, first_bad_query
 from evenhand.exchange import Determined, Target
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import means
-from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import GainSampler, Notes
 from evenhand.learners.schedule import rounds_to_serve
+from evenhand.randomness.streams import Seed
 from evenhand.subsets.predecessors import draw_predecessors
 from evenhand.typing import Floats, Ints, compiled
 

@@ -8,19 +8,20 @@ import numpy as np
 from evenhand import theory
 from evenhand.checks import check_number
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
-from evenhand.exchange import Marginals, Plan, PrefixPlan
+from evenhand.exchange import Marginals, PrefixPlan
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.plan import MaxEntropy
 from evenhand.learners import means
 from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.means import Means
 from evenhand.learners.schedule import rounds_to_serve
 from evenhand.policy import fill
+from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints, compiled
 
 
-class IWKSVFair(ExchangeableLearner):
+class IWKSVFair(ExchangeableLearner[PrefixPlan]):
     r"""Importance-weighted K-Shapley fair learner, Algorithm 1 of the paper.
 
     A round draws a K-set from a maximum-entropy design whose marginals are proportional to the
@@ -135,7 +136,7 @@ class IWKSVFair(ExchangeableLearner):
         self._mixture = Mixture(design, self.eta)
         return self._mixture
 
-    def _make_plan(self) -> tuple[Plan, int]:
+    def _make_plan(self) -> tuple[PrefixPlan, int]:
         serve = rounds_to_serve(self._rounds, self.growth, self.m, self.k)
         serve = min(serve, (self.horizon - self.queries) // self.k)
         self._rounds += serve

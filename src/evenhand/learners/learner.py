@@ -202,7 +202,7 @@ class Learner(ABC):
             asked = self._recall(numbers)
             values = check_rewards(rewards, asked.sizes)
             self._tell(asked.kept, values)
-            self.ledger.close(numbers, ~np.isnan(values).all(axis=1))
+            self.ledger.close(numbers, np.isnan(values).all(axis=1))
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:

@@ -10,11 +10,12 @@ from evenhand.designs import DependentRounding, Design, Uniform
 from evenhand.exchange import Marginals, Target
 from evenhand.exchange.fields import Field, Fields
 from evenhand.learners import means
-from evenhand.learners.learner import MAX_BATCH, Draft, Seed
+from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import GainSampler, Notes
 from evenhand.learners.schedule import batch_limit
 from evenhand.policy import fill
+from evenhand.randomness.streams import Seed
 from evenhand.subsets.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
 

@@ -4,15 +4,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evenhand.exchange import Marginals, Plan, SetPlan
+from evenhand.exchange import Marginals, SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.learner import Draft, Seed
+from evenhand.learners.learner import Draft
 from evenhand.learners.schedule import batch_limit
+from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats
 
 
-class URS(ExchangeableLearner):
+class URS(ExchangeableLearner[SetPlan]):
     """Uniform random sampling: every arm has marginal K/M, nothing is learnt.
 
     Examples
@@ -28,7 +29,7 @@ class URS(ExchangeableLearner):
         super().__init__(m, k, None, seed, names)
         self.plan, _ = self._make_plan()
 
-    def _make_plan(self) -> tuple[Plan, int]:
+    def _make_plan(self) -> tuple[SetPlan, int]:
         even, full = np.full(self.m, self.k / self.m), np.eye(self.k)[-1]
         return SetPlan(0, self.roster.ids, self.k, even, full, mixing=1.0), 1
 
@@ -43,6 +44,7 @@ class URS(ExchangeableLearner):
         return np.full(self.m, self.k / self.m)
 
     def _ask(self, limit: int) -> Draft:
+        assert self.plan is not None
         law = self.plan.law(self.k)
         sets, times = law.tally(batch_limit(law, limit), self._rng)
         return Draft.unlearnt(sets, times, Marginals(self.plan.marginals))
