@@ -150,10 +150,13 @@ class Ledger:
             raise ValueError(f"span must hold keep and the first and next row, got {span.tolist()}")
         keep, first, following = (int(x) for x in span)
         n = following - first
-        states = {name: _unpack(name, arrays[name], n) for name in ("told", "closed")}
         rows = np.zeros(n, self._rows.dtype)
-        rows["state"][states["told"]] = TOLD
-        rows["state"][states["closed"]] = CLOSED
+        for name, code in (("told", TOLD), ("closed", CLOSED)):
+            bits = arrays[name]
+            if bits.dtype != np.uint8 or bits.shape not in ((0,), (math.ceil(n / 8),)):
+                raise ValueError(f"{name} must hold {n} bits")
+            if len(bits):
+                rows["state"][np.unpackbits(bits, count=n) == 1] = code
         for name, most in self.notes.items():
             column = arrays[name]
             if column.shape != (n,) or column.dtype != rows[name].dtype:
@@ -170,9 +173,3 @@ class Ledger:
 def _pack(flags: Bools) -> np.ndarray:
     """Pack flags into bits; nothing where none is set."""
     return np.packbits(flags if flags.any() else flags[:0])
-
-
-def _unpack(name: str, bits: np.ndarray, n: int) -> Bools:
-    if bits.dtype != np.uint8 or bits.shape not in ((0,), (math.ceil(n / 8),)):
-        raise ValueError(f"{name} must hold {n} bits")
-    return np.unpackbits(bits, count=n).astype(np.bool_) if len(bits) else np.zeros(n, np.bool_)

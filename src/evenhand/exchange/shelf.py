@@ -18,15 +18,19 @@ CACHED_ROWS = 2**15  # rows of older plans kept in memory; others are drawn agai
 HEADER = struct.Struct("<qqI")  # first row, number of rows, checksum of the rows
 
 
+class DrawnElsewhere(ValueError):  # noqa: N818
+    """Rows come out differently here than where they were asked."""
+
+
 @dataclass(slots=True)
 class Entry:
     """A stream and a plan as bytes, and the rows ``first``, ``first + 1``, ... while in memory."""
 
     first: int
     n: int
+    checksum: int | None
     record: bytes
     rows: Rows | None = None
-    checksum: int | None = None
 
     def sealed(self) -> bytes:
         """All of the entry, but for its rows."""
@@ -47,14 +51,15 @@ class Shelf:
     def __init__(self, bits: str, keep: int = KEEP_PLANS) -> None:
         self.bits, self.keep = bits, keep  # kind of bit generator
         self._width = len(read_state(np.random.Generator(getattr(np.random, bits)(0))))
-        self._entries: list[Entry] = []
+        self._read: list[Entry] = []
+        self._unread: tuple[np.ndarray, np.ndarray] | None = None
         self._cached: dict[int, Entry] = {}  # entries with rows in memory, least recent first
 
-    def put(self, plan: Plan, n: int, ledger: Ledger, rng: np.random.Generator) -> Rows:
+    def put(self, plan: Plan, n: int, ledger: Ledger, rng: np.random.Generator) -> None:
         """Draw n rows of a new plan, the next to be asked, and keep what they need."""
         if self._entries:
             self._drop_settled(self._entries[-1], ledger)
-        entry = Entry(ledger.next, n, read_state(rng) + plan.to_bytes())
+        entry = Entry(ledger.next, n, None, read_state(rng) + plan.to_bytes())
         entry.rows = plan.draw(n, rng)
         self._entries.append(entry)
         if len(self._entries) > self.keep:
@@ -62,7 +67,6 @@ class Shelf:
         while self._entries[0].first + self._entries[0].n <= ledger.first < ledger.next:
             self._cached.pop(self._entries.pop(0).first, None)
         self._remember(entry)
-        return entry.rows
 
     def rows(self, numbers: Ints) -> Rows:
         """Return rows by their numbers."""
@@ -102,7 +106,7 @@ class Shelf:
             stream, plan = entry.record[: self._width], entry.record[self._width :]
             rows = Plan.from_bytes(plan).draw(entry.n, with_state(self.bits, stream))
             if _checksum(rows) != entry.checksum:
-                raise ValueError(
+                raise DrawnElsewhere(
                     f"rows {entry.first}..{entry.first + entry.n - 1} come out differently here: "
                     "they were drawn by another release or kind of machine; tell them there"
                 )
@@ -128,15 +132,13 @@ class Shelf:
         data = b"".join([entry.sealed() for entry in self._entries])
         return np.frombuffer(data, np.uint8).reshape(len(self._entries), -1 if data else 0)
 
-    def set_array(self, data: np.ndarray, ledger: Ledger) -> None:
-        """Take over what :meth:`to_array` returned, refusing anything else.
+    def set_array(self, data: np.ndarray, ledger: Ledger) -> Plan | None:
+        """Take over what :meth:`to_array` returned, refusing anything else; return the newest plan.
 
         Older plans are read when one of their rows is told.
         """
         if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] <= HEADER.size + self._width:
             raise ValueError(f"plans must be rows of bytes, got {data.dtype} of shape {data.shape}")
-        blob, width = data.tobytes(), data.shape[1]
-        records = [blob[at + HEADER.size : at + width] for at in range(0, len(blob), width)]
         heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4").reshape(-1)
         firsts, counts = heads["f0"], heads["f1"]
         ends = np.append(0, firsts + counts)
@@ -144,18 +146,26 @@ class Shelf:
             raise ValueError("plans must follow each other")
         if len(data) and not firsts[-1] <= ledger.next <= ends[-1]:
             raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]} on")
-        self._entries = [
-            Entry(first, n, record, None, checksum)
-            for (first, n, checksum), record in zip(heads.tolist(), records, strict=True)
-        ]
+        self._unread = (heads, data)
+        return (
+            Plan.from_bytes(data[-1, HEADER.size + self._width :].tobytes()) if len(data) else None
+        )
 
     @property
-    def newest(self) -> tuple[Plan, Rows, int] | None:
-        """The plan made last, its rows, and the number of the first."""
-        if not self._entries:
-            return None
-        entry = self._entries[-1]
-        return Plan.from_bytes(entry.record[self._width :]), self._drawn(entry), entry.first
+    def _entries(self) -> list[Entry]:
+        """Plans in the order in which they were made, read from bytes when first needed."""
+        if self._unread is not None:
+            heads, data = self._unread
+            blob, width = data.tobytes(), data.shape[1]
+            records = [blob[at + HEADER.size : at + width] for at in range(0, len(blob), width)]
+            fields = [heads[name].tolist() for name in ("f0", "f1", "f2")]
+            self._read, self._unread = list(map(Entry, *fields, records)), None
+        return self._read
+
+    @property
+    def end(self) -> int:
+        """Number behind the last row of the newest plan."""
+        return self._entries[-1].first + self._entries[-1].n if self._entries else 0
 
 
 def _span(places: Ints) -> Ints | slice:

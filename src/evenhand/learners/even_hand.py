@@ -196,8 +196,6 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return SetPlan(self._plans, arms, self.k, policy, self.sizes, self._rate()), n
 
     def _ask(self, limit: int) -> Draft:
-        if not self._left:
-            self._publish()
         return self._take(min(limit, MAX_BATCH))
 
     def _fields(self) -> Fields:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.exchange import Batch, Marginals, Plan, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
+from evenhand.exchange.shelf import DrawnElsewhere
 from evenhand.learners.learner import Asked, Draft, Learner
 from evenhand.randomness.state import kind_of
 from evenhand.randomness.streams import Seed
@@ -53,8 +54,6 @@ class ExchangeableLearner(Learner, Generic[P]):
         super().__init__(m, k, horizon, seed, names)
         self.plan: P | None = None
         self._plans = 0  # published so far
-        self._rows: Rows | None = None  # of the plan
-        self._first = 0  # number of its first row
         self._shelf = Shelf(kind_of(self._rng))
 
     @abstractmethod
@@ -64,22 +63,26 @@ class ExchangeableLearner(Learner, Generic[P]):
     @property
     def _left(self) -> int:
         """Rows of the plan that have not been asked."""
-        return 0 if self._rows is None else self._first + len(self._rows.orders) - self.ledger.next
+        return self._shelf.end - self.ledger.next
 
     def _take(self, n: int) -> Draft:
-        """Return the next n rows of the plan, or what is left of it, as copies."""
-        assert self._rows is not None
+        """Return the next n rows, or what is left of the plan, as copies; make one if none is."""
+        if not self._left:
+            self._publish()
         assert self.plan is not None
-        start = self.ledger.next - self._first
-        rows = self._rows.pick(slice(start, start + n))
+        numbers = self.ledger.next + np.arange(min(n, self._left))
+        try:
+            rows = self._shelf.rows(numbers)
+        except DrawnElsewhere:  # a learner that has moved: the rest of its plan is lost
+            self.ledger.close(self.ledger.open(self._left), missing=True)
+            return self._take(n)
         return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
     def _publish(self) -> None:
         """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
         self.plan, n = self._make_plan()
         self._plans += 1
-        self._first = self.ledger.next
-        self._rows = self._shelf.put(self.plan, n, self.ledger, self._rng)
+        self._shelf.put(self.plan, n, self.ledger, self._rng)
 
     def _recall(self, numbers: Ints) -> Asked:
         rows = self._shelf.rows(numbers)
@@ -104,10 +107,8 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
         super()._set_parts(arrays)
         self._shelf = Shelf(kind_of(self._rng))
-        self._shelf.set_array(arrays["plans"], self.ledger)
-        newest = self._shelf.newest
-        if newest is not None:
-            plan, self._rows, self._first = newest
-            self.plan = cast(P, plan)
-            if (self.plan.m, self.plan.k, self.plan.number) != (self.m, self.k, self._plans - 1):
+        plan = self._shelf.set_array(arrays["plans"], self.ledger)
+        if plan is not None:
+            if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
                 raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
+            self.plan = cast(P, plan)

@@ -149,8 +149,6 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
             mixture = self._mixture or self._calibrate()
             sets = mixture.sample(limit, self._rng)
             return Draft.unlearnt(sets, np.ones(limit, np.int64), Marginals(mixture.marginals))
-        if not self._left:
-            self._publish()
         return self._take(max(1, min(limit, MAX_BATCH) // self.k))
 
     def _fields(self) -> Fields:

@@ -10,7 +10,7 @@ from evenhand.learners.learner import Asked, Learner
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Ints
 
-KEEP = 2**18  # rows that can still be told
+KEEP = 2**17  # rows that can still be told
 Notes = dict[str, Ints]
 
 
