@@ -363,18 +363,18 @@ def test_wide_noisy_or_is_seen_as_success_or_failure():
         (SetFunction(len, 3, noise=games.Bernoulli()), "SetFunction(m=3, noise=Bernoulli())"),
         (
             games.additive([0.1, 0.2], noise=games.TruncatedGaussian(sd=0.2)),
-            "Carrier(m=2, 2 coalitions, noise=TruncatedGaussian(sd=0.2, width=0.1))",
+            "Carrier(m=2, coalitions=2, noise=TruncatedGaussian(sd=0.2, width=0.1))",
         ),
         (
             games.wide_noisy_or(1, np.random.default_rng(0)),
             "BinaryNoisyOr(m=1, mu=0.188)",
         ),
-        (IndependentCascade(EDGES, 4, 0.1), "IndependentCascade(m=4, 3 edges, p=0.1)"),
-        (IndependentCascade(EDGES, 4, P), "IndependentCascade(m=4, 3 edges, p=0.2..0.7)"),
-        (IndependentCascade([], 4, 0.1), "IndependentCascade(m=4, 0 edges, p=none)"),
+        (IndependentCascade(EDGES, 4, 0.1), "IndependentCascade(m=4, edges=3, p=0.1)"),
+        (IndependentCascade(EDGES, 4, P), "IndependentCascade(m=4, edges=3, p=0.2..0.7)"),
+        (IndependentCascade([], 4, 0.1), "IndependentCascade(m=4, edges=0, p=none)"),
         (
             facebook_stand_in(),
-            "Graph(m=534, 8158 edges, name='stand-in for the Facebook graph (generated, seed 0)')",
+            "Graph(m=534, edges=8158, name='stand-in for the Facebook graph (generated, seed 0)')",
         ),
     ],
 )

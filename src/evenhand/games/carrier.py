@@ -66,7 +66,7 @@ class Carrier(NoisyMean):
 
     def __repr__(self) -> str:
         n = len(self.coefficients)
-        return f"Carrier(m={self.m}, {n} coalitions, noise={self.noise!r})"
+        return f"Carrier(m={self.m}, coalitions={n}, noise={self.noise!r})"
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""

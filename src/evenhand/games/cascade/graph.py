@@ -21,7 +21,7 @@ class Graph(NamedTuple):
     --------
     >>> chain = Graph(np.array([[0, 1], [1, 2]]), m=3, name="a chain").both_ways()
     >>> chain
-    Graph(m=3, 4 edges, name='a chain, both ways')
+    Graph(m=3, edges=4, name='a chain, both ways')
     >>> chain.edges.tolist()
     [[0, 1], [1, 2], [1, 0], [2, 1]]
     """
@@ -31,7 +31,7 @@ class Graph(NamedTuple):
     name: str
 
     def __repr__(self) -> str:
-        return f"Graph(m={self.m}, {len(self.edges)} edges, name={self.name!r})"
+        return f"Graph(m={self.m}, edges={len(self.edges)}, name={self.name!r})"
 
     def both_ways(self) -> "Graph":
         """Return the graph with the reverse of every edge added."""

@@ -50,7 +50,7 @@ class IndependentCascade:
         self.arcs = Arcs.sort(self.edges, self.p, self.m)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(m={self.m}, {len(self.edges)} edges, p={span(self.p)})"
+        return f"{type(self).__name__}(m={self.m}, edges={len(self.edges)}, p={span(self.p)})"
 
     @cached_property
     def reversed_arcs(self) -> Arcs:
