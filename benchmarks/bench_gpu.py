@@ -154,7 +154,7 @@ def whole_runs() -> tuple[list[Row], str]:
     for name, graph in readings().items():
         card, plain = CudaCascade(graph, p=P), IndependentCascade(graph, p=P)
         reference = merit.reverse_reachable(card, K, 2_000_000, stream(1, 0, "reference"))
-        target = fair_policy(reference.values, K)
+        target = fair_policy(reference.merit, K)
         for game in (card, plain):
             one_run(game, target, 10**4)
         ours = Times([one_run(card, target, 10**8) for _ in range(3)])
@@ -222,7 +222,7 @@ def floor() -> str:
         card = CudaCascade(graph, p=P)
         cupy = card._forward.cupy
         clock = cupy.cuda.Device().attributes["ClockRate"] * 1e3
-        best = clock * card._forward.card.multiprocessors * WORD_RATE
+        best = clock * card._forward.gpu.multiprocessors * WORD_RATE
         for size in (1, 10):
             words, drawn = needed(graph, size)
             orders, asked = some_orders(graph.m, N), np.full((N, 1), size)

@@ -152,7 +152,7 @@ def _stratified(values: Floats, budget: int) -> Estimator:
         game = _Unbounded(table)
         found = merit.stratified(game, table.m, budget, np.random.default_rng(seed))
         assert table.asked <= budget
-        return found.values
+        return found.merit
 
     return estimate
 

@@ -45,7 +45,7 @@ def influence_runs(small: bool) -> list[Row]:
     k, short = 10, 10**4 if small else 10**6
     rounds = 20 if small else 10_000
     reference = merit.reverse_reachable(cascade, k, 2000 * cascade.m, stream(1, 1, "reference"))
-    target = fair_policy(reference.values, k)
+    target = fair_policy(reference.merit, k)
     eta = theory.eta(cascade.m, k, 10**6, 3.0)
 
     def ours(horizon: int) -> float:

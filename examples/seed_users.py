@@ -25,7 +25,7 @@ def play() -> tuple[nx.Graph, evenhand.Run]:
         edge["chance"] = 1 - 0.97 ** edge["weight"]
     game = IndependentCascade(graph, p="chance")  # an edge goes both ways; arms are graph.nodes
     truth = reverse_reachable(game, SEEDS, n_sets=400_000, rng=np.random.default_rng(1))
-    target = evenhand.fair_policy(truth.values, SEEDS)  # to judge by, the learner cannot see it
+    target = evenhand.fair_policy(truth.merit, SEEDS)  # to judge by, the learner cannot see it
     learner = EvenHand(m=game.m, k=SEEDS, seed=1)
     return graph, evenhand.simulate(learner, game, QUERIES, target=target, seed=2)
 

@@ -28,7 +28,7 @@ GAMES = {
     "carrier": lambda: games.Carrier(
         [[0], [1, 2], [2, 3, 4]], [0.2, 0.3, 0.4], m=5, noise=games.Bernoulli()
     ),
-    "wide_noisy_or": lambda: games.WideNoisyOr(5, np.random.default_rng(1)),
+    "wide_noisy_or": lambda: games.wide_noisy_or(5, np.random.default_rng(1)),
     "coverage": lambda: games.random_coverage(5, np.random.default_rng(1)),
     "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),

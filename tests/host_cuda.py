@@ -1,7 +1,7 @@
-"""The card's code on a processor: ``cascade.cu`` compiled as C++, behind as much of CuPy as we use.
+"""The GPU's code on a processor: ``cascade.cu`` compiled as C++, behind as much of CuPy as we use.
 
-Threads and warps run one after another, a warp having one lane. What it computes is what a card
-computes; that a card's lanes do not get into each other's way is left to tests on a card.
+Threads and warps run one after another, a warp having one lane. What it computes is what a GPU
+computes; that a GPU's lanes do not get into each other's way is left to tests on a GPU.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import pytest
 
 from evenhand.games import CudaCascade
 from evenhand.games.cascade import cuda as cascade_cuda
-from evenhand.games.cascade.gpu import Card
+from evenhand.games.cascade.gpu import Gpu
 
 SHIM = Path(__file__).with_name("host_cuda.h")
 EXPOSED = """
@@ -30,14 +30,14 @@ extern "C" void philox_of(const u32* counter, u64 key, u32* out) {
 
 
 class HostArray(np.ndarray):
-    """An array as if it were on a card."""
+    """An array as if it were on a GPU."""
 
     def get(self):
         return np.array(self)
 
 
 class HostPointer:
-    """An address as if it were on a card."""
+    """An address as if it were on a GPU."""
 
     def __init__(self, memory, offset=0):
         self.memory, self.offset = memory, offset
@@ -58,7 +58,7 @@ def build(code):
     """Compile a source and load it."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        pytest.skip("needs a C++ compiler to run the card's code on the processor")
+        pytest.skip("needs a C++ compiler to run the GPU's code on the processor")
     folder = Path(tempfile.mkdtemp())
     (folder / "cascade.cpp").write_text(f'#include "{SHIM}"\n{code}\n{EXPOSED}')
     command = [compiler, "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "cascade.cpp", "-o", "c.so"]
@@ -125,7 +125,7 @@ def host_cupy(multiprocessors=2):
 
 
 def host_cascade(edges, m=None, p=None, multiprocessors=2):
-    """Make a cascade whose card is this processor."""
-    card = Card(host_cupy(multiprocessors))
-    with mock.patch.object(cascade_cuda, "find_card", return_value=card):
+    """Make a cascade whose GPU is this processor."""
+    gpu = Gpu(host_cupy(multiprocessors))
+    with mock.patch.object(cascade_cuda, "find_gpu", return_value=gpu):
         return CudaCascade(edges, m, p)

@@ -80,7 +80,7 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
     from shapiq import InteractionValues
 
     queries = merit.queries if isinstance(merit, Estimate) else None
-    given = merit.values if isinstance(merit, Estimate) else merit
+    given = merit.merit if isinstance(merit, Estimate) else merit
     values = check_vector("merit", given, -np.inf, np.inf)
     return InteractionValues(
         values={(arm,): float(value) for arm, value in enumerate(values)},

@@ -125,16 +125,16 @@ def check_rng(rng: Any) -> np.random.Generator:
 
 
 def check_sets(sets: ArrayLike, m: int) -> Bools:
-    """Return coalitions as a boolean (n, m) matrix."""
+    """Return coalitions as a boolean (n, m) matrix; one coalition (m,) becomes a single row."""
     try:
         matrix = np.asarray(sets)
     except ValueError:  # ragged rows
         raise ValueError(f"sets must be a boolean (n, {m}) matrix") from None
     if matrix.dtype != np.bool_:
         raise TypeError(f"sets must be a boolean (n, m) matrix, got dtype {matrix.dtype}")
-    if matrix.ndim != 2 or matrix.shape[1] != m:
-        raise ValueError(f"sets must have shape (n, {m}), got {matrix.shape}")
-    return np.ascontiguousarray(matrix)
+    if matrix.ndim not in (1, 2) or matrix.shape[-1] != m:
+        raise ValueError(f"sets must have shape (n, {m}) or ({m},), got {matrix.shape}")
+    return np.ascontiguousarray(matrix.reshape(-1, m))
 
 
 def check_orders(orders: ArrayLike, sizes: ArrayLike, m: int) -> tuple[Ints, Ints]:

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import shapiq
 
 from evenhand import kshapley, merit
+from evenhand.games import CudaCascade, IndependentCascade
 from tests import reference
 from tests.contracts import GAMES
 from tests.stat_checks import check_mean
@@ -95,5 +97,35 @@ def test_bad_queries_are_refused(make, orders, sizes, rng, error, message):
 def test_bad_sets_are_refused(make):
     with pytest.raises(TypeError, match=r"sets must be a boolean \(n, m\) matrix, got dtype int"):
         make().value(np.ones((1, 5), int))
-    with pytest.raises(ValueError, match=r"sets must have shape \(n, 5\), got \(1, 4\)"):
-        make().value(np.ones((1, 4), bool))
+    for shape in [(1, 4), (4,), (1, 1, 5), ()]:
+        with pytest.raises(ValueError, match=r"sets must have shape \(n, 5\) or \(5,\), got \("):
+            make().value(np.ones(shape, bool))
+
+
+@games
+def test_a_single_set_is_a_row(make):
+    game, one = make(), np.array([True, False, True, True, False])
+    assert game.value(one).shape == (1,)
+    np.testing.assert_array_equal(game.value(one), game.value(one[None, :]))
+
+
+@games
+def test_value_is_what_shapiq_calls_a_game(make):
+    """The exact computer passes all coalitions at once, permutation sampling also single ones."""
+    game = make()
+    shapley = kshapley(game, 5)
+    found = shapiq.ExactComputer(game.value, n_players=5)("SV", order=1)
+    np.testing.assert_allclose([found[(arm,)] for arm in range(5)], shapley, atol=1e-12)
+    sampler = shapiq.PermutationSamplingSV(n=5, random_state=1)
+    found = sampler.approximate(2000, game.value)
+    # some 400 permutations of gains in [0, 1]: standard errors of at most 0.025
+    np.testing.assert_allclose([found[(arm,)] for arm in range(5)], shapley, atol=0.1)
+
+
+@games
+def test_a_game_says_what_an_experiment_must_know(make):
+    game = make()
+    assert game.trajectory == (1 if type(game) is IndependentCascade else 0)
+    assert getattr(game, "needs_gpu", False) == isinstance(game, CudaCascade)
+    assert f"(m={game.m}, " in repr(game)
+    assert len(repr(game)) < 100

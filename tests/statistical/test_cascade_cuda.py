@@ -1,4 +1,4 @@
-"""The card's cascades have the law of the processor's."""
+"""The GPU's cascades have the law of the processor's."""
 
 import numpy as np
 import pytest
@@ -78,4 +78,4 @@ def test_reverse_reachable_merits_are_those_of_the_processor(make):
         IndependentCascade(graph, p=0.1), k, 200_000, np.random.default_rng(2)
     )
     error = np.hypot(ours.stderr, theirs.stderr)
-    check_estimate(ours.values, error, theirs.values, resolution=0.01)
+    check_estimate(ours.merit, error, theirs.merit, resolution=0.01)

@@ -6,7 +6,7 @@ from scipy.stats import binom, truncnorm
 
 from evenhand.games import Bernoulli, IndependentCascade, NoisyOr, TruncatedGaussian
 from evenhand.games.cascade.independent import pull_one_by_one
-from evenhand.games.cascade.parallel import pull_in_lanes
+from evenhand.games.cascade.parallel import pull_in_parallel
 from evenhand.games.noise import _draws, half_mass
 from evenhand.randomness.xoshiro import start_words
 from tests import reference
@@ -90,11 +90,11 @@ def one_by_one(arcs, orders, sizes, rng):
     return pull_one_by_one(arcs, orders, sizes, start_words(rng))
 
 
-def in_lanes(arcs, orders, sizes, rng):
-    return pull_in_lanes(arcs, orders, sizes, 100, start_words(rng))
+def in_parallel(arcs, orders, sizes, rng):
+    return pull_in_parallel(arcs, orders, sizes, 100, start_words(rng))
 
 
-both_kernels = pytest.mark.parametrize("pull", [one_by_one, in_lanes])
+both_kernels = pytest.mark.parametrize("pull", [one_by_one, in_parallel])
 
 
 @both_kernels

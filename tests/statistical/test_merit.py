@@ -1,4 +1,4 @@
-"""Estimators of merit: unbiased, with honest standard errors, within budget."""
+"""Estimators of merit: unbiased, with honest standard errors, never more queries than allowed."""
 
 from functools import partial
 from importlib import import_module
@@ -8,7 +8,7 @@ import pytest
 
 from evenhand import games, kshapley, merit
 from evenhand.datasets import facebook_stand_in
-from evenhand.merit.estimate import Sums
+from evenhand.merit.running_mean import RunningMean
 from tests.contracts import GAMES
 from tests.stat_checks import check_estimate, check_mean
 
@@ -19,7 +19,7 @@ estimators = pytest.mark.parametrize("estimate", [merit.monte_carlo, merit.strat
 
 def check_claims(runs, *, resolution):
     """Check that squared standard errors are the variance of the values, to a fraction of it."""
-    values, n = np.array([run.values for run in runs]), len(runs)
+    values, n = np.array([run.merit for run in runs]), len(runs)
     squares = (values - values.mean(axis=0)) ** 2 * n / (n - 1)
     claimed = np.array([run.stderr**2 for run in runs])
     check_mean(squares - claimed, np.zeros(values.shape[1]), resolution=resolution * claimed.mean())
@@ -32,7 +32,7 @@ def test_estimates_are_the_merits(make, k, estimate):
     game = make()
     found = estimate(game, k, 40_000, np.random.default_rng(k))
     assert found.queries <= 40_000
-    check_estimate(found.values, found.stderr, kshapley(game, k), resolution=0.1)
+    check_estimate(found.merit, found.stderr, kshapley(game, k), resolution=0.1)
 
 
 @estimators
@@ -40,18 +40,18 @@ def test_standard_errors_are_the_spread_of_repeated_estimates(estimate):
     game, k, n = games.NoisyOr([0.1, 0.3, 0.5, 0.7, 0.9, 0.4, 0.6]), 4, 2000
     rng = np.random.default_rng(0)
     runs = [estimate(game, k, 400, rng) for _ in range(n)]
-    check_mean([run.values for run in runs], kshapley(game, k), resolution=0.02)
+    check_mean([run.merit for run in runs], kshapley(game, k), resolution=0.02)
     check_claims(runs, resolution=0.5)
 
 
-@pytest.mark.parametrize(("m", "k", "budget"), [(4, 2, 18), (6, 2, 20), (6, 5, 60), (8, 3, 60)])
-def test_few_queries_are_enough_to_be_unbiased(m, k, budget):
+@pytest.mark.parametrize(("m", "k", "queries"), [(4, 2, 18), (6, 2, 20), (6, 5, 60), (8, 3, 60)])
+def test_few_queries_are_enough_to_be_unbiased(m, k, queries):
     table = np.random.default_rng(m).random(2**m) ** 3
     game = games.SetFunction(
         lambda sets: table[sets @ (1 << np.arange(m))], m, noise=games.TruncatedGaussian(0.05)
     )
     rng = np.random.default_rng(0)
-    values = np.array([merit.stratified(game, k, budget, rng).values for _ in range(4000)])
+    values = np.array([merit.stratified(game, k, queries, rng).merit for _ in range(4000)])
     check_mean(values, kshapley(game, k), resolution=0.02)
 
 
@@ -63,11 +63,11 @@ def test_taking_off_what_is_owed_to_company_brings_no_bias_and_honest_errors(cel
     game = games.SetFunction(lambda sets: (sets * worth).max(axis=1) * sets.mean(axis=1), m=9)
     rng = np.random.default_rng(0)
     runs = [merit.stratified(game, k, 160, rng) for _ in range(n)]
-    values = np.array([run.values for run in runs])
+    values = np.array([run.merit for run in runs])
     check_mean(values, kshapley(game, k), resolution=0.005)
     check_claims(runs, resolution=0.5)
     monkeypatch.setattr(module, "_corrected", lambda samples, off: samples)
-    plain = np.array([merit.stratified(game, k, 160, rng).values for _ in range(n)])
+    plain = np.array([merit.stratified(game, k, 160, rng).merit for _ in range(n)])
     assert values.var(axis=0).mean() < 0.5 * plain.var(axis=0).mean()
 
 
@@ -75,19 +75,19 @@ def test_standard_errors_of_reverse_reachable_are_the_spread_of_repeated_estimat
     game, k, n = GAMES["cascade"](), 3, 2000
     rng = np.random.default_rng(0)
     runs = [merit.reverse_reachable(game, k, 100, rng) for _ in range(n)]
-    check_mean([run.values for run in runs], kshapley(game, k), resolution=0.02)
+    check_mean([run.merit for run in runs], kshapley(game, k), resolution=0.02)
     check_claims(runs, resolution=0.4)
 
 
 @pytest.mark.parametrize("level", [0.0, 1e8])
 def test_sums_give_mean_and_standard_error_in_any_blocks(level):
     samples = level + np.random.default_rng(0).normal(size=(50, 2))
-    sums = Sums(2)
+    sums = RunningMean(2)
     for block in np.split(samples, [1, 7, 30]):
         sums.add(block)
     np.testing.assert_allclose(sums.mean, samples.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(sums.stderr, samples.std(axis=0, ddof=1) / np.sqrt(50), rtol=1e-6)
-    one = Sums(2)
+    one = RunningMean(2)
     one.add(samples[:1])
     np.testing.assert_array_equal(one.stderr, 0.0)
 
@@ -105,8 +105,8 @@ def test_common_live_edges_are_used_where_the_game_has_them(monkeypatch):
 
 
 @pytest.mark.parametrize("k", [1, 5, 7, 10])
-@pytest.mark.parametrize("budget", [200, 201, 999, 5000])
-def test_the_budget_is_counted_and_never_exceeded(k, budget):
+@pytest.mark.parametrize("queries", [200, 201, 999, 5000])
+def test_queries_are_counted_and_never_exceeded(k, queries):
     asked = 0
 
     def value(sets):
@@ -115,24 +115,24 @@ def test_the_budget_is_counted_and_never_exceeded(k, budget):
         return sets.mean(axis=1)
 
     game = games.SetFunction(value, m=10, noise=games.Bernoulli())
-    found = merit.stratified(game, k, budget, np.random.default_rng(0))
-    assert asked == found.queries <= budget
-    assert found.queries >= 0.9 * budget - 60
+    found = merit.stratified(game, k, queries, np.random.default_rng(0))
+    assert asked == found.queries <= queries
+    assert found.queries >= 0.9 * queries - 60
     asked = 0
     game = games.SetFunction(value, m=10)
-    found = merit.stratified(game, k, budget, np.random.default_rng(0))
-    assert asked == found.queries <= budget
+    found = merit.stratified(game, k, queries, np.random.default_rng(0))
+    assert asked == found.queries <= queries
     found = merit.stratified(game, 1, 10, np.random.default_rng(0))  # all sets, without noise
     assert found.queries == 10
     asked = 0
-    found = merit.monte_carlo(game, k, budget, np.random.default_rng(0))
-    assert asked <= found.queries <= budget  # the empty set is counted but not asked
+    found = merit.monte_carlo(game, k, queries, np.random.default_rng(0))
+    assert asked <= found.queries <= queries  # the empty set is counted but not asked
 
 
 def test_without_noise_sizes_are_listed_once_and_no_more():
     game = games.SetFunction(lambda sets: (sets * np.linspace(0.1, 0.9, 10)).max(axis=1), m=10)
     found = merit.stratified(game, 4, 5000, np.random.default_rng(0))
-    np.testing.assert_allclose(found.values, kshapley(game, 4), atol=1e-12)
+    np.testing.assert_allclose(found.merit, kshapley(game, 4), atol=1e-12)
     assert found.queries == 385  # all sets of at most four
     assert not found.stderr.any()
 
@@ -141,7 +141,7 @@ def test_rare_successes_are_not_taken_for_certainty():
     game = games.SetFunction(lambda sets: 0.002 * sets.any(axis=1), m=6, noise=games.Bernoulli())
     found = merit.stratified(game, 2, 20_000, np.random.default_rng(1))
     assert found.stderr.min() > 0.0
-    check_estimate(found.values, found.stderr, kshapley(game, 2), resolution=1.0)
+    check_estimate(found.merit, found.stderr, kshapley(game, 2), resolution=1.0)
 
 
 def test_stratified_needs_fewer_queries_than_arm_by_arm():
@@ -155,14 +155,14 @@ def test_stratified_needs_fewer_queries_than_arm_by_arm():
 def test_reverse_reachable_is_the_merit_of_a_cascade(k):
     game = GAMES["cascade"]()
     found = merit.reverse_reachable(game, k, 200_000, np.random.default_rng(k))
-    check_estimate(found.values, found.stderr, kshapley(game, k), resolution=0.01)
+    check_estimate(found.merit, found.stderr, kshapley(game, k), resolution=0.01)
     assert found.queries == 200_000
 
 
 def test_reverse_reachable_is_exact_for_isolated_nodes():
     game = games.IndependentCascade([[0, 1]], m=4, p=0.5)
     found = merit.reverse_reachable(game, 2, 40, np.random.default_rng(0))
-    np.testing.assert_allclose(found.values[2:], 0.25, rtol=1e-12)
+    np.testing.assert_allclose(found.merit[2:], 0.25, rtol=1e-12)
     np.testing.assert_allclose(found.stderr[2:], 0.0, atol=1e-15)
 
 
@@ -173,17 +173,17 @@ def test_all_estimators_agree_on_a_large_cascade():
     paper = merit.monte_carlo(game, 10, 2 * 534 * 1000, np.random.default_rng(1))
     every = merit.stratified(game, 10, 2 * 534 * 1000, np.random.default_rng(2))
     # nodes worth little more than themselves: too rare a variation for the normal law
-    seen = reference.values > 1.5 / 534
+    seen = reference.merit > 1.5 / 534
     assert seen.mean() > 0.6
     for other in (paper, every):
         both = np.hypot(other.stderr, reference.stderr)[seen]
-        check_estimate(other.values[seen], both, reference.values[seen], resolution=0.03)
+        check_estimate(other.merit[seen], both, reference.merit[seen], resolution=0.03)
     assert np.median(reference.stderr) < 0.5 * np.median(paper.stderr)
 
 
 def test_the_check_sees_a_bias_of_a_tenth():
-    """Negative control: merits of the neighbouring budget are not accepted."""
+    """Negative control: merits of the neighbouring K are not accepted."""
     game = GAMES["noisy_or"]()
     found = merit.stratified(game, 3, 40_000, np.random.default_rng(3))
     with pytest.raises(AssertionError, match="mean is off"):
-        check_estimate(found.values, found.stderr, kshapley(game, 2), resolution=0.1)
+        check_estimate(found.merit, found.stderr, kshapley(game, 2), resolution=0.1)

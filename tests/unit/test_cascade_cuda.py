@@ -1,4 +1,4 @@
-"""Cascades on a card: the same code on the processor, and on a card where there is one."""
+"""Cascades on a GPU: the same code on the processor, and on a GPU where there is one."""
 
 import sys
 from functools import cache
@@ -11,9 +11,9 @@ from evenhand import merit
 from evenhand.datasets import facebook_stand_in
 from evenhand.games import CudaCascade
 from evenhand.games.cascade import cuda as cascade_cuda
-from evenhand.games.cascade import gpu as card
+from evenhand.games.cascade import gpu
 from evenhand.games.cascade.cuda import ALWAYS, arm_type, chunks, draw_keys, halves, kept
-from evenhand.games.cascade.gpu import Card
+from evenhand.games.cascade.gpu import Gpu
 from evenhand.games.cascade.skips import LONGEST, skip_table
 from tests.host_cuda import as_c, host_cascade, host_cupy
 
@@ -23,15 +23,15 @@ ORDERS = np.array([[3, 1, 4], [0, 2, 1], [4, 3, 2]])
 SIZES = np.array([[0, 1, 3], [2, 1, 3], [3, 2, 0]])
 
 
-def card_cascade(edges, m=None, p=None):
-    """Make a cascade on a real card, or skip."""
+def gpu_cascade(edges, m=None, p=None):
+    """Make a cascade on a real GPU, or skip."""
     try:
         return CudaCascade(edges, m, p)
     except (ImportError, RuntimeError) as error:
-        pytest.skip(f"needs a card: {error}")
+        pytest.skip(f"needs a GPU: {error}")
 
 
-places = pytest.mark.parametrize("make", [host_cascade, card_cascade], ids=["host", "card"])
+places = pytest.mark.parametrize("make", [host_cascade, gpu_cascade], ids=["host", "gpu"])
 
 
 # ---- naive reference: Philox and live arcs in Python's whole numbers ----
@@ -119,7 +119,7 @@ VECTORS = [  # known answers of the Random123 library
 def test_philox_gives_its_known_answers(counter, key, words):
     assert philox(counter, key) == list(words)
     got, given = np.zeros(4, np.uint32), np.array(counter, np.uint32)
-    library = Card(host_cupy()).kernel("fold", np.uint16).library
+    library = Gpu(host_cupy()).kernel("fold", np.uint16).library
     library.philox_of(as_c(given), as_c(np.uint64(key)), as_c(got))
     assert got.tolist() == list(words)
 
@@ -288,22 +288,22 @@ def test_merits_do_not_depend_on_how_rounds_are_cut(make, monkeypatch):
     whole = merit.reverse_reachable(game, 3, 500, np.random.default_rng(8))
     monkeypatch.setattr(cascade_cuda, "CHUNK", 35)
     cut = merit.reverse_reachable(game, 3, 500, np.random.default_rng(8))
-    np.testing.assert_array_equal(whole.values, cut.values)
+    np.testing.assert_array_equal(whole.merit, cut.merit)
     np.testing.assert_array_equal(whole.stderr, cut.stderr)
     assert whole.queries == 500
 
 
-# ---- without a card ----
+# ---- without a GPU ----
 
 
 def test_without_cupy_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    card.find_card.cache_clear()
+    gpu.find_gpu.cache_clear()
     with pytest.raises(ImportError, match=r"needs CuPy; install evenhand\[gpu\], or use Indep"):
         CudaCascade([[0, 1]], 2, 0.5)
 
 
-def test_without_a_card_cuda_is_quoted(monkeypatch):
+def test_without_a_gpu_cuda_is_quoted(monkeypatch):
     cupy = host_cupy()
 
     class NoDeviceError(Exception):
@@ -314,11 +314,11 @@ def test_without_a_card_cuda_is_quoted(monkeypatch):
 
     cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.Device = NoDeviceError, device
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    card.find_card.cache_clear()
-    with pytest.raises(RuntimeError, match=r"needs an NVIDIA card, but CUDA says no CUDA-capable"):
+    gpu.find_gpu.cache_clear()
+    with pytest.raises(RuntimeError, match=r"needs an NVIDIA GPU, but CUDA says no CUDA-capable"):
         CudaCascade([[0, 1]], 2, 0.5)
 
 
-def test_bad_graphs_are_refused_before_a_card_is_sought():
+def test_bad_graphs_are_refused_before_a_gpu_is_sought():
     with pytest.raises(ValueError, match=r"edges must join nodes in 0..2"):
         CudaCascade([[0, 5]], m=3, p=0.1)

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from evenhand.checks import first_bad_query
 from evenhand.datasets import facebook_stand_in
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
 from evenhand.games.cascade.independent import pull_one_by_one
-from evenhand.games.cascade.parallel import MAX_CELLS, MAX_LANES, lanes_for, pull_in_lanes
+from evenhand.games.cascade.parallel import MAX_CELLS, MAX_PARALLEL, n_parallel, pull_in_parallel
 from evenhand.games.game import prefix_sets
 from evenhand.randomness.xoshiro import start_words
 from tests import reference
@@ -187,6 +189,35 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
         (lambda: IndependentCascade([[0, 1]], m=3), TypeError, "p, the activation probability"),
         (lambda: IndependentCascade([[0, 1]], 3, 1.5), ValueError, r"p must lie in \[0, 1\], got"),
         (lambda: IndependentCascade([[0, 1]], 3, np.nan), ValueError, "p must lie in"),
+        (lambda: IndependentCascade([[0, 1]], p=1.5), ValueError, r"p must lie in \[0, 1\], got"),
+        (lambda: IndependentCascade([[0, 1]], 3, "0.5"), TypeError, "p must be a number or one"),
+        (lambda: IndependentCascade([[0, 1]], 3, ["0.5"]), TypeError, "p must be a number or one"),
+        (
+            lambda: IndependentCascade([[0, 1]], 3, True),
+            TypeError,
+            "p must be a number .* got True",
+        ),
+        (lambda: IndependentCascade([[0, 1]], 3, 0.5j), TypeError, "p must be a number or one"),
+        (
+            lambda: IndependentCascade(sparse.csr_array(np.array([[0, 1j], [0, 0]]))),
+            TypeError,
+            "p must be a number or one per edge",
+        ),
+        (
+            lambda: IndependentCascade([[0, 1]], 10**12, 0.5),
+            ValueError,
+            r"m must be at most 2\^31 - 1, got m=1000000000000",
+        ),
+        (
+            lambda: IndependentCascade(games.Graph([[0.5, 1]], 2, "x"), p=0.5),
+            TypeError,
+            "edges must hold integers, got dtype float64",
+        ),
+        (
+            lambda: IndependentCascade(nx.path_graph(3), m="3", p=0.1),
+            TypeError,
+            "m must be an integer, got '3'",
+        ),
         (
             lambda: IndependentCascade([[0, 1]], 3, [0.1, 0.2]),
             ValueError,
@@ -213,7 +244,7 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
         (lambda: IndependentCascade(nx.Graph(), p=0.1), ValueError, "m must be at least 1"),
         (lambda: IndependentCascade([[0, 1], [2]], 3, 0.1), ValueError, "edges must be a rectan"),
         (lambda: IndependentCascade([[0, 1]], 3, "high"), TypeError, "p must be a number or one"),
-        (lambda: kshapley("x", 2), TypeError, r"game must have m and value\(sets\), got str"),
+        (lambda: kshapley("x", 2), TypeError, "game must have m and value, got str"),
         (lambda: SetFunction.per_set(3, m=2), TypeError, "f must be a function of a frozenset"),
         (lambda: SetFunction(len, m=0), ValueError, "m must be at least 1, got m=0"),
         (
@@ -224,9 +255,17 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
         (
             lambda: games.Carrier([[0, 9]], [1.0], m=3),
             ValueError,
-            r"coalitions must be non-empty sets of arms in 0..2, got \[0, 9\]",
+            r"coalitions must be non-empty sequences of distinct arms in 0..2, got \[0, 9\]",
         ),
-        (lambda: games.Carrier([[]], [1.0], m=3), ValueError, "coalitions must be non-empty sets"),
+        (lambda: games.Carrier([[]], [1.0], m=3), ValueError, "coalitions must be non-empty seq"),
+        (lambda: games.Carrier([0], [1.0], m=3), ValueError, "distinct arms in 0..2, got 0"),
+        (lambda: games.Carrier([{0, 1}], [1.0], m=3), ValueError, r"arms in 0..2, got \{0, 1\}"),
+        (lambda: games.Carrier(3, [1.0], m=3), TypeError, "coalitions must be a sequence of sets"),
+        (
+            lambda: games.Carrier(({a} for a in range(1)), [1.0], m=3),
+            TypeError,
+            "coalitions must be a sequence of sets",
+        ),
         (
             lambda: games.Carrier([[0]], [1.0, 2.0], m=3),
             ValueError,
@@ -244,6 +283,8 @@ def test_the_exact_spread_points_elsewhere_where_it_cannot_be_had():
         ),
         (lambda: games.hard_pair(4, 4, 0.01), ValueError, "k must satisfy 1 < k < m for the lower"),
         (lambda: games.hard_pair(4, 2, 0.0), ValueError, "delta must be above 0, got delta=0"),
+        (lambda: facebook_stand_in(-1), ValueError, "seed must be at least 0, got seed=-1"),
+        (lambda: facebook_stand_in(1.5), TypeError, "seed must be an integer, got 1.5"),
         (lambda: games.synthetic(5, 1), TypeError, "rng must be a numpy.random.Generator, got int"),
     ],
 )
@@ -255,9 +296,11 @@ def test_bad_input_is_refused_by_name(call, error, message):
 @pytest.mark.parametrize(
     ("f", "error", "message"),
     [
-        (lambda sets: 0.5, ValueError, r"f must return one value a set, shape \(1,\), got \(\)"),
+        (lambda sets: 0.5, ValueError, r"f must return one value per set, shape \(1,\), got \(\)"),
         (lambda sets: sets, ValueError, r"got \(1, 3\); for a function of a single set use SetFu"),
-        (lambda sets: ["x"], TypeError, r"f must return numbers, got \['x'\]"),
+        (lambda sets: ["x"], TypeError, r"f must return real numbers, got \['x'\]"),
+        (lambda sets: ["0.5"], TypeError, r"f must return real numbers, got \['0.5'\]"),
+        (lambda sets: [0.5j], TypeError, r"f must return real numbers, got \[0.5j\]"),
         (lambda sets: [np.nan], ValueError, r"finite values, got nan for the set \[0, 2\]"),
     ],
 )
@@ -292,8 +335,61 @@ def test_noise_of_ones_own_is_checked():
 
 def test_a_function_of_one_set_must_return_one_number():
     game = SetFunction.per_set(lambda arms: [0.5, 0.5], m=2)
-    with pytest.raises(ValueError, match=r"f must return one number a set, got \[0.5, 0.5\]"):
+    with pytest.raises(ValueError, match=r"f must return one number per set, got \[0.5, 0.5\]"):
         game.value(np.ones((1, 2), bool))
+
+
+def test_a_function_may_return_fractions_and_truth_values():
+    pair = np.array([[True, True]])
+    assert SetFunction.per_set(lambda arms: Fraction(len(arms), 4), m=2).value(pair) == [0.5]
+    assert SetFunction(lambda sets: sets.all(axis=1), m=2).value(pair) == [1.0]
+
+
+def test_wide_noisy_or_is_seen_as_success_or_failure():
+    game = games.wide_noisy_or(6, np.random.default_rng(3))
+    mu = 10.0 ** np.random.default_rng(3).uniform(-2.0, 0.0, 6)
+    orders, sizes = np.tile([4, 1, 0], (50, 1)), np.tile([1, 3], (50, 1))
+    means = [mu[4], 1.0 - (1.0 - mu[[4, 1, 0]]).prod()]
+    expected = np.random.default_rng(5).random((50, 2)) < means
+    np.testing.assert_array_equal(game.pull(orders, sizes, np.random.default_rng(5)), expected)
+    np.testing.assert_array_equal(game.kshapley(3), NoisyOr(mu).kshapley(3))
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        (NoisyOr([0.25, 0.5]), "NoisyOr(m=2, mu=0.25..0.5, sd=0.1, width=0.1)"),
+        (SetFunction(len, 3), "SetFunction(m=3, noise=None)"),
+        (SetFunction(len, 3, noise=games.Bernoulli()), "SetFunction(m=3, noise=Bernoulli())"),
+        (
+            games.additive([0.1, 0.2], noise=games.TruncatedGaussian(sd=0.2)),
+            "Carrier(m=2, coalitions=2, noise=TruncatedGaussian(sd=0.2, width=0.1))",
+        ),
+        (
+            games.wide_noisy_or(1, np.random.default_rng(0)),
+            "BinaryNoisyOr(m=1, mu=0.188)",
+        ),
+        (IndependentCascade(EDGES, 4, 0.1), "IndependentCascade(m=4, edges=3, p=0.1)"),
+        (IndependentCascade(EDGES, 4, P), "IndependentCascade(m=4, edges=3, p=0.2..0.7)"),
+        (IndependentCascade([], 4, 0.1), "IndependentCascade(m=4, edges=0, p=none)"),
+        (
+            facebook_stand_in(),
+            "Graph(m=534, edges=8158, name='stand-in for the Facebook graph (generated, seed 0)')",
+        ),
+    ],
+)
+def test_games_noises_and_graphs_show_themselves_in_one_line(thing, text):
+    assert repr(thing) == text
+
+
+def test_a_graph_given_as_a_list_is_read_too():
+    graph = games.Graph([[0, 1], [1, 2]], 3, "a chain")
+    assert graph.both_ways().edges.tolist() == [[0, 1], [1, 2], [1, 0], [2, 1]]
+    assert IndependentCascade(graph, p=1.0).value(np.eye(3, dtype=bool)).tolist() == [
+        1,
+        2 / 3,
+        1 / 3,
+    ]
 
 
 def graphs():
@@ -312,8 +408,8 @@ def graphs():
 
 
 @pytest.mark.parametrize("name", graphs())
-@pytest.mark.parametrize("lanes", [1, 7, 64])
-def test_certain_arcs_reach_what_can_be_reached(name, lanes):
+@pytest.mark.parametrize("parallel", [1, 7, 64])
+def test_certain_arcs_reach_what_can_be_reached(name, parallel):
     edges = graphs()[name]
     game = IndependentCascade(edges, 40, 1.0)
     rng = np.random.default_rng(4)
@@ -325,19 +421,19 @@ def test_certain_arcs_reach_what_can_be_reached(name, lanes):
         for order, row in zip(orders, sizes, strict=True)
     ]
     np.testing.assert_array_equal(
-        pull_in_lanes(game.arcs, orders, sizes, lanes, start_words(rng)), expected
+        pull_in_parallel(game.arcs, orders, sizes, parallel, start_words(rng)), expected
     )
     np.testing.assert_array_equal(
         pull_one_by_one(game.arcs, orders, sizes, start_words(rng)), expected
     )
 
 
-def test_lanes_are_used_where_they_pay():
-    assert lanes_for(534, 10) == 0
-    assert lanes_for(534, 500) == 500
-    assert lanes_for(534, 10**5) == MAX_LANES
-    assert lanes_for(20_000, 10**5) == MAX_CELLS // 20_000
-    assert lanes_for(10**6, 10**5) == 0
+def test_cascades_run_in_parallel_where_that_pays():
+    assert n_parallel(534, 10) == 0
+    assert n_parallel(534, 500) == 500
+    assert n_parallel(534, 10**5) == MAX_PARALLEL
+    assert n_parallel(20_000, 10**5) == MAX_CELLS // 20_000
+    assert n_parallel(10**6, 10**5) == 0
 
 
 def test_a_repeated_arm_is_found_wherever_it_stands():

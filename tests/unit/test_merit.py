@@ -7,6 +7,7 @@ import shapiq
 from shapiq_games import synthetic
 
 from evenhand import games, kshapley, merit
+from evenhand.display import html_table
 from evenhand.merit.blocks import cut_orders
 from evenhand.subsets.combinations import combinations
 from tests import reference
@@ -134,7 +135,7 @@ def test_k_equal_m_is_the_shapley_value_of_shapiq_on_its_own_games(theirs):
     values = shapiq.ExactComputer(game, n_players=n)("SV", order=1)
     expected = [values[(i,)] for i in range(n)]
     np.testing.assert_allclose(merit.exact(ours, n), expected, atol=1e-10)
-    assert np.abs(merit.exact(ours, 2) - expected).max() > 1e-3  # a budget makes a difference
+    assert np.abs(merit.exact(ours, 2) - expected).max() > 1e-3  # K makes a difference
 
 
 def test_too_many_sets_are_refused_before_any_is_valued():
@@ -157,18 +158,30 @@ def test_too_many_sets_are_refused_before_any_is_valued():
         (
             lambda g, r: merit.monte_carlo(g, 2, 19, r),
             ValueError,
-            "budget must be at least 20, got budget=19",
+            "queries must be at least 20, got queries=19",
         ),
         (
             lambda g, r: merit.stratified(g, 2, 15, r),
             ValueError,
-            "budget must be at least 16, got budget=15",
+            "queries must be at least 16, got queries=15",
         ),
         (
             lambda g, r: merit.stratified(g, 2, 1e3, r),
             TypeError,
-            "budget must be an integer, got 1000.0",
+            "queries must be an integer, got 1000.0",
         ),
+        (lambda g, r: merit.exact(len, 2), TypeError, "game must have m and value, got builtin"),
+        (
+            lambda g, r: merit.carrier_form(None, 2),
+            TypeError,
+            "must have m and value, got NoneType",
+        ),
+        (
+            lambda g, r: merit.stratified(lambda sets: 1, 2, 100, r),
+            TypeError,
+            "game must have m and pull, got function; wrap a function with .*SetFunction",
+        ),
+        (lambda g, r: merit.monte_carlo(3, 2, 100, r), TypeError, "have m and pull, got int"),
         (
             lambda g, r: merit.monte_carlo(g, 2, 100, 1),
             TypeError,
@@ -184,6 +197,23 @@ def test_too_many_sets_are_refused_before_any_is_valued():
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call(games.NoisyOr([0.1, 0.2, 0.3, 0.4, 0.5]), np.random.default_rng(0))
+
+
+def test_an_estimate_shows_itself_in_one_line_and_as_a_table():
+    found = merit.Estimate(np.linspace(0.1, 0.5, 25), np.full(25, 0.01), queries=900)
+    assert repr(found) == "Estimate(m=25, merit=0.1..0.5, stderr=0.01, queries=900)"
+    table = found._repr_html_()
+    assert table.count("<tr>") == 1 + 20
+    assert "<tr><td>1</td><td>0.1167</td><td>0.01</td></tr>" in table
+    assert table.endswith("<p>and 5 more</p>")
+    few = merit.Estimate(np.array([0.1]), np.array([0.0]), queries=4)
+    assert "more" not in few._repr_html_()
+
+
+def test_tables_escape_what_they_show():
+    table = html_table({"<b>": np.array(["<i>", "a & b"])})
+    assert "<b>" not in table
+    assert "<td>&lt;i&gt;</td>" in table
 
 
 def test_carrier_form_refuses_many_arms():

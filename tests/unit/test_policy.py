@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from evenhand.merit.estimate import Estimate
+from evenhand.merit import Estimate
 from evenhand.policy import fair_policy, project_l1, waterfill
 from tests import reference
 

@@ -1,4 +1,4 @@
-"""The Facebook graph of the paper's influence dataset, and a stand-in where it cannot be had."""
+"""The Facebook graph of the paper's influence dataset, and a generated stand-in for it."""
 
 import contextlib
 import gzip
@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.games.cascade.graph import Graph
+from evenhand.checks import check_integer
+from evenhand.games import Graph
 from evenhand.typing import Ints
 
 SOURCE = "https://snap.stanford.edu/data/facebook_combined.txt.gz"
@@ -27,7 +28,7 @@ def facebook_graph() -> Graph:
     """Load the 534-node, 8158-edge subgraph of SNAP's ego-Facebook network.
 
     The community around ego 1684 without that ego, cut from ``facebook_combined.txt`` by the list
-    of its node ids kept in this package. An edge is one arc from the smaller to the larger
+    of node ids kept in this package. An edge is one arc from the smaller to the larger
     id, as the file lists it; ``.both_ways()`` adds the reverse ones. Five nodes have no edge.
 
     Notes
@@ -62,9 +63,9 @@ def facebook_graph() -> Graph:
 def facebook_stand_in(seed: int = 0) -> Graph:
     """Generate a random graph of the Facebook subgraph's size and similar degrees.
 
-    For running everything without the data file. It is not the real graph and says so in its
-    name: nodes get weights with the real degree quartiles in random order, and 8158 distinct
-    pairs are drawn, a pair's chance growing with the product of its weights.
+    It replaces the real graph where the data file is missing, and says so in its name. Nodes get
+    random weights with the quartiles of the real degrees; 8158 distinct pairs are drawn, each with
+    a chance that grows with the product of its weights.
 
     Examples
     --------
@@ -72,10 +73,10 @@ def facebook_stand_in(seed: int = 0) -> Graph:
     >>> graph.m, graph.edges.shape, graph.name
     (534, (8158, 2), 'stand-in for the Facebook graph (generated, seed 0)')
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     weights = np.interp(rng.random(N_NODES), np.linspace(0, 1, 5), DEGREE_QUARTILES)
     u, v = np.triu_indices(N_NODES, 1)
-    # the largest keys log w + Gumbel are a weighted draw without replacement
+    # the largest of log w + Gumbel noise are a weighted draw without replacement
     keys = np.log(weights[u]) + np.log(weights[v]) + rng.gumbel(size=len(u))
     chosen = np.sort(np.argpartition(keys, -N_EDGES)[-N_EDGES:])
     edges: Ints = np.stack([u[chosen], v[chosen]], axis=1).astype(np.int64)
@@ -119,7 +120,7 @@ def _keep(raw: bytes, path: Path) -> None:
 
 
 def _checked(raw: bytes, source: str) -> str:
-    """Unpack if needed and compare with the known checksum of the text."""
+    """Return the text, unpacked if needed, once its checksum is found right."""
     try:
         unpacked = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = unpacked.decode("ascii")

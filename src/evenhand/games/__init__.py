@@ -1,15 +1,13 @@
 """What is true: set functions and their noise."""
 
 from evenhand.games.carrier import Carrier, additive
-from evenhand.games.cascade.cuda import CudaCascade
-from evenhand.games.cascade.graph import Graph
-from evenhand.games.cascade.independent import IndependentCascade
+from evenhand.games.cascade import CudaCascade, Graph, IndependentCascade
 from evenhand.games.families import (
-    WideNoisyOr,
     best_member,
     hidden_pair,
     random_additive,
     random_coverage,
+    wide_noisy_or,
 )
 from evenhand.games.game import Game
 from evenhand.games.hard_pair import hard_pair
@@ -27,7 +25,6 @@ __all__ = [
     "NoisyOr",
     "SetFunction",
     "TruncatedGaussian",
-    "WideNoisyOr",
     "additive",
     "best_member",
     "hard_pair",
@@ -35,4 +32,5 @@ __all__ = [
     "random_additive",
     "random_coverage",
     "synthetic",
+    "wide_noisy_or",
 ]

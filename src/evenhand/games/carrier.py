@@ -20,7 +20,7 @@ class Carrier(NoisyMean):
     Parameters
     ----------
     coalitions
-        The sets D, non-empty, each a sequence of arms.
+        The sets D, each a non-empty sequence of distinct arms.
     coefficients
         The weight :math:`\alpha_D` of each.
     m
@@ -47,6 +47,8 @@ class Carrier(NoisyMean):
     ) -> None:
         super().__init__(check_integer("m", m, 1), noise)
         self.coefficients = check_vector("coefficients", coefficients, -np.inf, np.inf)
+        if not hasattr(coalitions, "__len__"):
+            raise TypeError(f"coalitions must be a sequence of sets of arms, got {coalitions!r}")
         if len(self.coefficients) != len(coalitions):
             raise ValueError(
                 "coalitions and coefficients must have the same length, "
@@ -54,13 +56,17 @@ class Carrier(NoisyMean):
             )
         self.members = np.zeros((len(coalitions), self.m), np.bool_)
         for row, coalition in zip(self.members, coalitions, strict=True):
-            arms = as_integers("coalitions", coalition)
+            arms = as_integers("coalitions", coalition if np.ndim(coalition) == 1 else [])
             row[arms[(arms >= 0) & (arms < self.m)]] = True
-            if row.sum() != arms.size or arms.size == 0 or arms.ndim != 1:
+            if row.sum() != arms.size or arms.size == 0:
                 raise ValueError(
-                    f"coalitions must be non-empty sets of arms in 0..{self.m - 1}, "
-                    f"got {arms.tolist()}"
+                    "coalitions must be non-empty sequences of distinct arms in "
+                    f"0..{self.m - 1}, got {coalition!r}"
                 )
+
+    def __repr__(self) -> str:
+        n = len(self.coefficients)
+        return f"Carrier(m={self.m}, coalitions={n}, noise={self.noise!r})"
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""
@@ -68,13 +74,13 @@ class Carrier(NoisyMean):
         return (missing == 0.0) @ self.coefficients
 
     def kshapley(self, k: int) -> Floats:
-        r"""K-Shapley values: a member of D gets :math:`\alpha_D` times its share (Claim 2).
+        r"""K-Shapley values in closed form (Claim 2): a member of D gets a share of its weight.
 
         The share is :math:`\binom{M-d}{K-d} / (d \binom{M-1}{K-1})` for d = |D| <= K, else 0.
         """
         m, k = check_budget(self.m, k)
         sizes = np.arange(1, m)
-        share = np.ones(m + 1)  # share[d]; C(M-d, K-d) / C(M-1, K-1) as a product of d-1 factors
+        share = np.ones(m + 1)  # of d: C(M-d, K-d) / C(M-1, K-1) as a product of d-1 factors
         share[2:] = np.cumprod(np.maximum(k - sizes, 0) / (m - sizes))
         share[1:] /= np.arange(1, m + 1)
         d = self.members.sum(axis=1)
@@ -82,7 +88,7 @@ class Carrier(NoisyMean):
 
 
 def additive(values: ArrayLike, *, noise: Noise | None = None) -> Carrier:
-    """Make the game whose value is the sum of its members' values; those are its merits too.
+    """Make the game in which a set is worth the sum of its arms' values, which are its merits too.
 
     Examples
     --------

@@ -1,51 +1,31 @@
-"""Random games with rewards 0 or 1, each hard for learners in a way of its own."""
+"""Random games with rewards 0 or 1, each hard for learners for a reason of its own."""
 
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
 from evenhand.games.carrier import Carrier, additive
-from evenhand.games.game import NoisyMean
 from evenhand.games.noise import Bernoulli
-from evenhand.games.noisy_or import NoisyOr
+from evenhand.games.noisy_or import BinaryNoisyOr
 from evenhand.games.set_function import SetFunction
-from evenhand.typing import Bools, Floats
 
 
-class WideNoisyOr(NoisyMean):
-    """Noisy-OR with qualities log-uniform over two decades, 0.01 to 1: merits differ a hundredfold.
-
-    Parameters
-    ----------
-    m
-        Number of arms.
-    rng
-        Generator of the qualities.
+def wide_noisy_or(m: int, rng: np.random.Generator) -> BinaryNoisyOr:
+    """Make a noisy-OR whose qualities are log-uniform on [0.01, 1]: merits differ a hundredfold.
 
     Examples
     --------
-    >>> merit = WideNoisyOr(50, np.random.default_rng(1)).kshapley(8)
+    >>> merit = wide_noisy_or(50, np.random.default_rng(1)).kshapley(8)
     >>> bool(merit.max() > 50 * merit.min())
     True
     """
-
-    def __init__(self, m: int, rng: np.random.Generator) -> None:
-        m = check_integer("m", m, 1)
-        self._means = NoisyOr(10.0 ** check_rng(rng).uniform(-2.0, 0.0, m))
-        super().__init__(m, Bernoulli())
-
-    def value(self, sets: Bools) -> Floats:
-        """Mean V(S) of each row of a boolean (n, m) matrix."""
-        return self._means.value(sets)
-
-    def kshapley(self, k: int) -> Floats:
-        """K-Shapley values in closed form."""
-        return self._means.kshapley(k)
+    m = check_integer("m", m, 1)
+    return BinaryNoisyOr(10.0 ** check_rng(rng).uniform(-2.0, 0.0, m))
 
 
 def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
-    """Weight of what the arms cover together of 60 things: redundancy without any formula.
+    """Make a game worth the weight its arms cover of 60 items: arms overlap, no closed form.
 
-    Each arm covers every thing with a chance of its own, between 0.05 and 0.3.
+    Each arm covers each item with a probability of the arm's own, between 0.05 and 0.3.
 
     Examples
     --------
@@ -57,7 +37,7 @@ def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
     m = check_integer("m", m, 1)
     weights = check_rng(rng).dirichlet(np.ones(60))
     covers = rng.random((m, 60)) < rng.uniform(0.05, 0.3, (m, 1))
-    covers[np.arange(m), rng.integers(0, 60, m)] = True  # nobody covers nothing
+    covers[np.arange(m), rng.integers(0, 60, m)] = True  # every arm covers at least one
     table = covers.astype(np.float64)
     return SetFunction(
         lambda sets: ((sets.astype(np.float64) @ table) > 0.0) @ weights, m, noise=Bernoulli()
@@ -65,7 +45,7 @@ def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
 
 
 def random_additive(m: int, k: int, rng: np.random.Generator) -> Carrier:
-    """Worths that add up, up to 0.9 for the k best: no saturation at all.
+    """Make an additive game in which the k best arms add up to 0.9: no saturation at all.
 
     Examples
     --------
@@ -79,7 +59,7 @@ def random_additive(m: int, k: int, rng: np.random.Generator) -> Carrier:
 
 
 def best_member(m: int, rng: np.random.Generator) -> SetFunction:
-    """The best of the members counts alone: weak arms gain next to nothing in company.
+    """Make a game worth its best arm: weak arms add next to nothing beside others.
 
     Examples
     --------
@@ -92,7 +72,7 @@ def best_member(m: int, rng: np.random.Generator) -> SetFunction:
 
 
 def hidden_pair(m: int, rng: np.random.Generator) -> Carrier:
-    """Worths that add up, but arm 0 is worthless alone and brings 0.3 beside arm 1.
+    """Make an additive game, but arm 0 is worth nothing alone and adds 0.3 beside arm 1.
 
     Examples
     --------

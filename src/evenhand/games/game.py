@@ -1,12 +1,14 @@
 """What every game offers, and the game given by a mean and a noise."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from evenhand.checks import (
     ROUNDING,
+    check_budget,
     check_entries,
     check_orders,
     check_rng,
@@ -21,8 +23,9 @@ BLOCK_CELLS = 2**24  # cells of the boolean matrix handed to a set function at o
 class Game(Protocol):
     """A set function on m arms that can be observed with noise.
 
-    A game may also have ``kshapley(k)``, its merits in closed form, and ``pull_coupled``,
-    observations of all prefixes of a row under common randomness.
+    A game may also have ``kshapley(k)``, its merits in closed form; ``pull_coupled``, observations
+    of all prefixes of a row under common randomness; ``noise``, None where rewards are exact;
+    ``trajectory``, the version of its random numbers; and ``needs_gpu``, True where it needs one.
 
     Examples
     --------
@@ -38,10 +41,13 @@ class Game(Protocol):
         """Number of arms."""
 
     def value(self, sets: Bools) -> Floats:
-        """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
+        """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0.
+
+        All games of this package also take a single set, a boolean vector (m,), as one row.
+        """
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
+        """Noisy rewards (n, s): entry (i, j) is that of the set ``orders[i, :sizes[i, j]]``."""
 
 
 @runtime_checkable
@@ -55,6 +61,8 @@ class HasClosedForm(Protocol):
 class NoisyMean(ABC):
     """A game observed as its mean plus independent noise."""
 
+    trajectory = 0  # version of the random numbers: raise it when a release changes them
+
     def __init__(self, m: int, noise: Noise | None) -> None:
         if noise is not None and (isinstance(noise, type) or not hasattr(noise, "observe")):
             raise TypeError(
@@ -64,12 +72,15 @@ class NoisyMean(ABC):
         self.m = m
         self.noise = noise
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self.m}, noise={self.noise!r})"
+
     @abstractmethod
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
+        """Noisy rewards (n, s): entry (i, j) is that of the set ``orders[i, :sizes[i, j]]``."""
         orders, sizes = check_orders(orders, sizes, self.m)
         check_rng(rng)
         rewards = np.empty(sizes.shape)
@@ -98,6 +109,25 @@ class NoisyMean(ABC):
             raise ValueError(f"noise must return shape {means.shape}, got {drawn.shape}")
         check_entries("noise.observe(means, rng)", drawn, 0.0, 1.0)
         return drawn
+
+
+def check_game(game: Any, k: Any, method: str) -> tuple[int, int]:
+    """Return ``game.m`` and k with 1 <= k <= m; the game must have the named method."""
+    if not (hasattr(game, "m") and callable(getattr(game, method, None))):
+        raise TypeError(
+            f"game must have m and {method}, got {type(game).__name__}; "
+            "wrap a function with evenhand.games.SetFunction"
+        )
+    return check_budget(game.m, k)
+
+
+def as_reals(rule: str, values: Any, kinds: str) -> Floats:
+    """Return numbers of some of numpy's kinds as floats, and quote the rule for all others."""
+    with suppress(TypeError, ValueError):  # of ragged rows, or of objects that are no numbers
+        array = np.asarray(values)
+        if array.dtype.kind in kinds:
+            return array.astype(np.float64, copy=False)
+    raise TypeError(f"{rule}, got {values!r}")
 
 
 @compiled

@@ -13,14 +13,14 @@ from evenhand.theory import largest_gap
 def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
     r"""Make the two instances :math:`V_0, V_1` of the paper's lower bound, Bernoulli rewards.
 
-    Both are monotone, submodular and below 1, and they differ by ``delta`` on one feasible set,
-    :math:`S^\dagger`, arms 1..k here. Arm 0 is always due under :math:`V_0`, so looking at
-    :math:`S^\dagger` costs regret.
+    Both are monotone, submodular and below 1, and they differ by ``delta`` on one set of at most
+    k arms, :math:`S^\dagger`, arms 1..k here. Under :math:`V_0` arm 0 is due in every set, so to
+    try :math:`S^\dagger` costs regret.
 
     Parameters
     ----------
     m, k
-        Arms and budget, 1 < k < m.
+        Number of arms and the most arms in a set, 1 < k < m.
     delta
         The difference, above 0 and at most :math:`\zeta/2 = (k-1)/(8k(m-1))`.
 
@@ -31,8 +31,8 @@ def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
     array([0.  , 0.  , 0.  , 0.  , 0.02])
     """
     m, k = check_budget(m, k)
-    most = largest_gap(m, k)
-    if check_positive("delta", delta) > most:
+    most, delta = largest_gap(m, k), check_positive("delta", delta)
+    if delta > most:
         raise ValueError(f"delta must be at most zeta/2={most:g}, got delta={delta!r}")
     beta, zeta = 1 / (4 * k), 2 * most
     rho = delta / (k * comb(m - 1, k - 1))

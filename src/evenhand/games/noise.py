@@ -24,10 +24,10 @@ B = (
 
 
 class Noise(Protocol):
-    """Draws rewards with given means."""
+    """Draws rewards in [0, 1] with given means."""
 
     def observe(self, means: Floats, rng: np.random.Generator) -> Floats:
-        """Return one reward for every mean."""
+        """Return one reward for each of the means (n,)."""
 
 
 class Bernoulli:
@@ -39,8 +39,11 @@ class Bernoulli:
     array([0., 1.])
     """
 
+    def __repr__(self) -> str:
+        return "Bernoulli()"
+
     def observe(self, means: Floats, rng: np.random.Generator) -> Floats:
-        """Return one reward for every mean."""
+        """Return one reward for each of the means (n,)."""
         return (rng.random(means.shape) < means).astype(np.float64)
 
 
@@ -54,7 +57,7 @@ class TruncatedGaussian:
     sd
         Standard deviation of the Gaussian before truncation.
     width
-        Where it is cut at most.
+        The truncation where V is neither near 0 nor near 1.
 
     Examples
     --------
@@ -67,15 +70,18 @@ class TruncatedGaussian:
         self.sd = check_positive("sd", sd)
         self.width = check_positive("width", width)
 
+    def __repr__(self) -> str:
+        return f"TruncatedGaussian(sd={self.sd:g}, width={self.width:g})"
+
     def observe(self, means: Floats, rng: np.random.Generator) -> Floats:
-        """Return one reward for every mean."""
+        """Return one reward for each of the means (n,)."""
         width = np.minimum(self.width, np.minimum(means, 1.0 - means))
         drawn = _draws(width, half_mass(width, self.sd), self.sd, rng.random(width.shape))
-        return np.clip(means + drawn, 0.0, 1.0)  # clips rounding alone
+        return np.clip(means + drawn, 0.0, 1.0)  # only rounding is clipped
 
 
 def half_mass(width: Floats, sd: float) -> Floats:
-    """Chance that a Gaussian falls between 0 and the width."""
+    """Probability that a centred Gaussian falls between 0 and the width."""
     return 0.5 * erf(width / (sd * math.sqrt(2.0)))
 
 
@@ -91,9 +97,9 @@ def _draws(width: Floats, half: Floats, sd: float, numbers: Floats) -> Floats:
 def truncated_gaussian(width: float, half: float, sd: float, number: float) -> float:
     """Turn a number in [0, 1) into a Gaussian conditioned on [-width, width].
 
-    ``half`` is its mass between 0 and the width. By inversion where the quantile function is a
-    quotient of polynomials (the central part of Wichura's algorithm AS 241, right to 1e-16): no
-    branches. Wider ones by rejection.
+    ``half`` is its mass between 0 and the width. Up to 0.425 by inversion: there the quantile
+    function is a quotient of polynomials, to 1e-16 (the central part of Wichura's algorithm
+    AS 241), and needs no branches. Wider ones by rejection.
     """
     if half > 0.425:
         state = start_row(number)

@@ -12,7 +12,9 @@ from evenhand.checks import (
     check_sets,
     check_vector,
 )
-from evenhand.games.noise import half_mass, truncated_gaussian
+from evenhand.display import span
+from evenhand.games.game import NoisyMean
+from evenhand.games.noise import Bernoulli, half_mass, truncated_gaussian
 from evenhand.subsets.combinations import mean_products
 from evenhand.typing import Bools, Floats, Ints, compiled
 
@@ -24,8 +26,8 @@ class NoisyOr:
 
     Every query draws a fresh quality :math:`X_a = \mu_a + \varepsilon_a` for every arm in the set
     and observes :math:`1 - \prod_{a \in S} (1 - X_a)`. The noise is a centred Gaussian truncated
-    to :math:`\pm\min(\text{width}, \mu_a, 1-\mu_a)`: the paper's law on the paper's instances, and
-    elsewhere rewards in [0, 1] with exactly the mean V.
+    to :math:`\pm\min(\text{width}, \mu_a, 1-\mu_a)`, so that rewards lie in [0, 1] and have mean V.
+    On the paper's instances this is the paper's law.
 
     Parameters
     ----------
@@ -43,6 +45,8 @@ class NoisyOr:
     array([0.4125, 0.4125, 0.15  ])
     """
 
+    trajectory = 0  # version of the random numbers: raise it when a release changes them
+
     def __init__(self, mu: ArrayLike, sd: float = 0.1, width: float = 0.1) -> None:
         self.mu = check_vector("mu", mu, 0.0, 1.0)
         self.sd = check_positive("sd", sd)
@@ -52,18 +56,19 @@ class NoisyOr:
         self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
         self._half = half_mass(self._cut, self.sd)
 
+    def __repr__(self) -> str:
+        return f"NoisyOr(m={self.m}, mu={span(self.mu)}, sd={self.sd:g}, width={self.width:g})"
+
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""
         return _values(self._miss, check_sets(sets, self.m))
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Noisy rewards (n, s) of the prefixes of ``sizes`` (n, s) of ``orders`` (n, k)."""
+        """Noisy rewards (n, s): entry (i, j) is that of the set ``orders[i, :sizes[i, j]]``."""
         orders, sizes = check_orders(orders, sizes, self.m)
         noise, rng = (self._cut, self._half, self.sd), check_rng(rng)
-        rewards, step = (
-            np.empty(sizes.shape),
-            max(1, BLOCK // max(1, orders.shape[1] * sizes.shape[1])),
-        )
+        rewards = np.empty(sizes.shape)
+        step = max(1, BLOCK // max(1, orders.shape[1] * sizes.shape[1]))
         for start in range(0, len(orders), step):
             rows = slice(start, start + step)
             numbers = rng.random(int(sizes[rows].sum()))
@@ -79,7 +84,38 @@ class NoisyOr:
         over its number of terms).
         """
         _, k = check_budget(self.m, k)
-        return self.mu * _row_means(mean_products(self._miss, k))
+        return self.mu * mean_products(self._miss, k).mean(axis=1)
+
+
+class BinaryNoisyOr(NoisyMean):
+    """Noisy-OR of which only success or failure is seen: reward 1 with probability V(S), else 0.
+
+    Parameters
+    ----------
+    mu
+        Probability of success of every arm, in [0, 1].
+
+    Examples
+    --------
+    >>> game = BinaryNoisyOr([0.5, 0.5, 0.2])
+    >>> game.kshapley(2).round(4)
+    array([0.4125, 0.4125, 0.15  ])
+    """
+
+    def __init__(self, mu: ArrayLike) -> None:
+        self._means = NoisyOr(mu)
+        super().__init__(self._means.m, Bernoulli())
+
+    def __repr__(self) -> str:
+        return f"BinaryNoisyOr(m={self.m}, mu={span(self._means.mu)})"
+
+    def value(self, sets: Bools) -> Floats:
+        """Mean V(S) of each row of a boolean (n, m) matrix."""
+        return self._means.value(sets)
+
+    def kshapley(self, k: int) -> Floats:
+        """K-Shapley values in closed form."""
+        return self._means.kshapley(k)
 
 
 def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:
@@ -126,11 +162,3 @@ def _pull(
                 product *= miss[arm] - truncated_gaussian(cut[arm], half[arm], sd, numbers[used])
                 used += 1
             rewards[i, j] = 1.0 - product
-
-
-@compiled
-def _row_means(table: Floats) -> Floats:
-    result = np.empty(len(table))
-    for a in range(len(table)):
-        result[a] = table[a].sum() / table.shape[1]
-    return result

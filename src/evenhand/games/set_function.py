@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer, check_sets
-from evenhand.games.game import NoisyMean
+from evenhand.games.game import NoisyMean, as_reals
 from evenhand.games.noise import Noise
 from evenhand.typing import Bools, Floats
 
@@ -22,7 +22,7 @@ class SetFunction(NoisyMean):
     Parameters
     ----------
     f
-        Takes a boolean (n, m) matrix, one set a row, and returns n values. For a function of
+        Takes a boolean (n, m) matrix, one row per set, and returns n values. For a function of
         one set at a time see :meth:`per_set`.
     m
         Number of arms.
@@ -66,7 +66,7 @@ class SetFunction(NoisyMean):
                 answers = [f(one) for one in arms]
             for answer in answers:
                 if np.ndim(answer) != 0:
-                    raise ValueError(f"f must return one number a set, got {answer!r}")
+                    raise ValueError(f"f must return one number per set, got {answer!r}")
             return np.array(answers)
 
         return cls(of_matrix, m, noise=noise)
@@ -83,17 +83,14 @@ class SetFunction(NoisyMean):
     def _ask(self, sets: Bools) -> Floats:
         """Call the user's function and check what it returns."""
         with _explained(
-            "f was given a boolean (n, m) matrix, one set a row; "
+            "f was given a boolean (n, m) matrix, one row per set; "
             "for a function of a single set use SetFunction.per_set"
         ):
             answer = self.f(sets)
-        try:
-            values = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"f must return numbers, got {answer!r}") from None
+        values = as_reals("f must return real numbers", answer, "biufO")
         if values.shape != (len(sets),):
             raise ValueError(
-                f"f must return one value a set, shape ({len(sets)},), got {values.shape}; "
+                f"f must return one value per set, shape ({len(sets)},), got {values.shape}; "
                 "for a function of a single set use SetFunction.per_set"
             )
         if not np.isfinite(values).all():

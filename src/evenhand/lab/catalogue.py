@@ -14,13 +14,13 @@ from evenhand.games import (
     CudaCascade,
     Game,
     IndependentCascade,
-    WideNoisyOr,
     best_member,
     hard_pair,
     hidden_pair,
     random_additive,
     random_coverage,
     synthetic,
+    wide_noisy_or,
 )
 from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, GapE, IWKSVFair, Learner, MURaS
 from evenhand.randomness.streams import stream
@@ -66,7 +66,7 @@ def _cascade(
     graph = facebook_graph() if real else facebook_stand_in()
     game = kind(graph.both_ways() if both_ways else graph, p=p)
     found = merit.reverse_reachable(game, k, n, stream(seed, 0, "reference"))
-    return Setting(game, found.values, found.stderr)
+    return Setting(game, found.merit, found.stderr)
 
 
 def _on_graph(kind: Callable[..., IndependentCascade], real: bool) -> Callable[..., Setting]:
@@ -93,7 +93,7 @@ def _drawn(place: Place, family: str, m: int) -> Setting:
 
 
 FAMILIES: dict[str, Callable[[int, int, np.random.Generator], Game]] = {
-    "wide-noisy-or": lambda m, k, rng: WideNoisyOr(m, rng),
+    "wide-noisy-or": lambda m, k, rng: wide_noisy_or(m, rng),
     "coverage": lambda m, k, rng: random_coverage(m, rng),
     "additive": random_additive,
     "best-member": lambda m, k, rng: best_member(m, rng),
@@ -114,14 +114,14 @@ def _own(place: Place, kind: str, **options: Any) -> Setting:
         found = merit.reverse_reachable(
             game, place.k, 2000 * game.m, stream(place.seed, 0, "reference")
         )
-        return Setting(game, found.values, found.stderr)
+        return Setting(game, found.merit, found.stderr)
     try:
         values = merit.kshapley(game, place.k)
         return Setting(game, values, np.zeros(game.m))
     except ValueError:  # too many sets to list
         rng = stream(place.seed, 0, "reference")
         found = merit.stratified(game, place.k, BUDGET, rng)
-        return Setting(game, np.maximum(found.values, 0.0), found.stderr)
+        return Setting(game, np.maximum(found.merit, 0.0), found.stderr)
 
 
 GAMES: dict[str, Callable[..., Setting]] = {

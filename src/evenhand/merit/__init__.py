@@ -1,7 +1,7 @@
 """From a set function to its K-Shapley values: exact, in closed form, estimated."""
 
+from evenhand.estimate import Estimate
 from evenhand.merit.carrier_form import carrier_form
-from evenhand.merit.estimate import Estimate
 from evenhand.merit.exact import exact, kshapley
 from evenhand.merit.monte_carlo import monte_carlo
 from evenhand.merit.reverse_reachable import reverse_reachable

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from evenhand.checks import check_budget
 from evenhand.games.carrier import Carrier
-from evenhand.games.game import Game
+from evenhand.games.game import Game, check_game
 
-MAX_ARMS = 22
+MAX_ARMS = 22  # of which all 2^22 subsets are held in memory at once
 
 
 def carrier_form(game: Game, k: int) -> Carrier:
@@ -22,7 +21,7 @@ def carrier_form(game: Game, k: int) -> Carrier:
     >>> carrier_form(NoisyOr([0.5, 0.2]), k=2).coefficients
     array([ 0.5,  0.2, -0.1])
     """
-    m, k = check_budget(game.m, k)
+    m, k = check_game(game, k, "value")
     if m > MAX_ARMS:
         raise ValueError(f"the carrier form lists all subsets: m must be <= {MAX_ARMS}, got m={m}")
     masks = np.arange(2**m)

@@ -5,10 +5,10 @@ from math import comb
 
 import numpy as np
 
-from evenhand.checks import check_budget, check_integer
-from evenhand.games.game import Game, HasClosedForm
+from evenhand.checks import check_integer
+from evenhand.games.game import Game, HasClosedForm, check_game, prefix_sets
 from evenhand.subsets.combinations import combinations, count_up_to
-from evenhand.typing import Bools, Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once
 
@@ -19,14 +19,15 @@ def kshapley(game: Game, k: int) -> Floats:
     .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \frac{1}{\binom{M-1}{s}}
               \sum_{|B| = s,\, a \notin B} [V(B \cup a) - V(B)]
 
-    This is the paper's definition, with the sum over the K-sets that contain B and a carried out.
+    The average gain of arm a over the sets B of each size below K, then the average over sizes:
+    the paper's definition, simplified.
 
     Parameters
     ----------
     game
         Any game; one with a method ``kshapley(k)`` is asked for its closed form.
     k
-        Budget, 1 <= k <= m. ``k = m`` gives the Shapley value.
+        The most arms in a set, 1 <= k <= m. ``k = m`` gives the Shapley value.
 
     Returns
     -------
@@ -38,11 +39,7 @@ def kshapley(game: Game, k: int) -> Floats:
     >>> kshapley(SetFunction(lambda sets: sets.any(axis=1), m=4), k=2).round(4)
     array([0.5, 0.5, 0.5, 0.5])
     """
-    if not (hasattr(game, "m") and callable(getattr(game, "value", None))):
-        raise TypeError(
-            f"game must have m and value(sets), got {type(game).__name__}; "
-            "wrap a function with evenhand.games.SetFunction"
-        )
+    check_game(game, k, "value")
     if isinstance(game, HasClosedForm):
         return game.kshapley(k)
     return exact(game, k)
@@ -62,7 +59,7 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     game
         Any game with an exact mean ``value``.
     k
-        Budget, 1 <= k <= m.
+        The most arms in a set, 1 <= k <= m.
     max_sets
         Refuse to list more sets than this.
 
@@ -77,7 +74,7 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
     >>> exact(game, k=2).round(4), game.kshapley(2).round(4)  # listed, and in closed form
     (array([0.4125, 0.4125, 0.15  ]), array([0.4125, 0.4125, 0.15  ]))
     """
-    m, k = check_budget(game.m, k)
+    m, k = check_game(game, k, "value")
     game.value(np.zeros((0, m), np.bool_))  # a game without an exact mean says so here
     n_sets = count_up_to(m, k)
     if n_sets > check_integer("max_sets", max_sets, 1):
@@ -85,9 +82,13 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
             f"exact merits need max_sets >= {n_sets:.3g} values at m={m}, k={k}, "
             f"got max_sets={max_sets}; estimate them with evenhand.merit.stratified"
         )
+
+    def value(rows: Ints) -> Floats:
+        return game.value(prefix_sets(rows, np.full((len(rows), 1), rows.shape[1]), m))
+
     phi = np.zeros(m)
     for s in range(1, k + 1):
-        mean_with, mean_without = mean_values(m, s, lambda rows: game.value(members(rows, m)))
+        mean_with, mean_without = mean_values(m, s, value)
         phi += mean_with if s == k else mean_with - mean_without
     return phi / k
 
@@ -107,19 +108,9 @@ def mean_values(m: int, size: int, value: Callable[[Ints], Floats]) -> tuple[Flo
 
 
 @compiled
-def members(rows: Ints, m: int) -> Bools:
-    """Boolean (n, m) matrix of sets given as rows of arms."""
-    sets = np.zeros((len(rows), m), np.bool_)
-    for i in range(len(rows)):
-        for arm in rows[i]:
-            sets[i, arm] = True
-    return sets
-
-
-@compiled
 def _add(totals: Floats, rows: Ints, values: Floats) -> None:
     """Add each set's value to its members' totals."""
-    part = np.zeros_like(totals)  # a block's own sum first: less rounding
+    part = np.zeros_like(totals)  # the block is summed by itself first: less rounding
     for i in range(len(rows)):
         for arm in rows[i]:
             part[arm] += values[i]

@@ -3,10 +3,10 @@
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
+from evenhand.estimate import Estimate
 from evenhand.games.cascade.cuda import CudaCascade
 from evenhand.games.cascade.graph import Arcs
 from evenhand.games.cascade.independent import IndependentCascade, spread
-from evenhand.merit.estimate import Estimate
 from evenhand.randomness.xoshiro import start_words
 from evenhand.typing import Floats, Words, compiled
 
@@ -18,24 +18,24 @@ def reverse_reachable(
 
     In one live-edge graph let R be the nodes that reach a node v, r = |R|. "v is active" is the
     coverage game :math:`\mathbf{1}\{S \cap R \ne \emptyset\}`, in which a member of R has the
-    K-Shapley value :math:`\frac1K \sum_{s<K} \binom{M-r}{s} / \binom{M-1}{s}`: a predecessor set
-    leaves it a gain when it misses R. The spread is the average over v, so the average of these
+    K-Shapley value :math:`\frac1K \sum_{s<K} \binom{M-r}{s} / \binom{M-1}{s}`: it gains 1 where
+    none of its predecessors is in R. The spread is the average over v, so the average of these
     values over v and live-edge graphs is exactly :math:`\phi`.
 
     Parameters
     ----------
     cascade, k
-        The game and the budget of a set.
+        The game and K, the most arms in a set.
     n_sets
-        Sets to draw, at least 2 m. Every node is the root equally often (a remainder is not
-        drawn), so that a node nobody reaches and that reaches nobody has no error at all.
+        The most sets R to draw, at least 2 m. Every node v serves equally often, so that a
+        multiple of m is drawn, and a node without arcs has no error at all.
     rng
         Source of randomness.
 
     Returns
     -------
     Estimate
-        Values, standard errors and the number of sets drawn.
+        Merits, standard errors and, as ``queries``, the number of sets drawn.
 
     References
     ----------
@@ -48,7 +48,7 @@ def reverse_reachable(
     >>> import evenhand
     >>> chain = IndependentCascade([[0, 1], [1, 2]], m=3, p=0.5)
     >>> found = reverse_reachable(chain, 2, n_sets=30_000, rng=np.random.default_rng(1))
-    >>> bool(np.all(np.abs(found.values - evenhand.kshapley(chain, 2)) < 4 * found.stderr))
+    >>> bool(np.all(np.abs(found.merit - evenhand.kshapley(chain, 2)) < 4 * found.stderr))
     True
     """
     if not isinstance(cascade, IndependentCascade):
@@ -69,10 +69,10 @@ def reverse_reachable(
 
 @compiled
 def _shares(m: int, k: int) -> Floats:
-    """Value of a member of a covered set of r nodes, for r = 0..m."""
+    """K-Shapley value of a member of R in the coverage game of r = |R| nodes, for r = 0..m."""
     shares = np.empty(m + 1)
     for r in range(m + 1):
-        missed, total = 1.0, 0.0  # probability that s random others all miss R
+        missed, total = 1.0, 0.0  # probability that s random others are all outside R
         for s in range(k):
             total += missed
             missed *= max(0.0, (m - r - s) / max(1, m - 1 - s))

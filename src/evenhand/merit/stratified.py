@@ -5,21 +5,22 @@ from math import comb
 
 import numpy as np
 
-from evenhand.checks import check_budget, check_integer, check_rng
-from evenhand.games.game import Game
+from evenhand.checks import check_integer, check_rng
+from evenhand.estimate import Estimate
+from evenhand.games.game import Game, check_game
 from evenhand.merit.blocks import cut_orders, n_blocks
-from evenhand.merit.estimate import Estimate, Sums
 from evenhand.merit.exact import mean_values
+from evenhand.merit.running_mean import RunningMean
 from evenhand.subsets.combinations import count_up_to
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of sets held at once; one order at least
 Samples = Iterator[tuple[Floats, Floats]]  # contrasts (n, m) and levels (n,), in blocks
-PILOT = 10  # one part in so many of the queries says how to spend the others
+PILOT = 10  # one query in ten is spent on finding out how to allocate the others
 
 
-def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Estimate:
-    r"""Estimate merits from sets in which every query serves all arms.
+def stratified(game: Game, k: int, queries: int, rng: np.random.Generator) -> Estimate:
+    r"""Estimate merits from random sets of every size, so that each query serves all arms.
 
     With :math:`\bar V_s` the mean value of the s-sets and :math:`D_a(s)` the mean over those with
     arm a minus the mean over those without it,
@@ -30,53 +31,56 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
     For each size, a random order of the arms is cut into blocks of that size (into their
     complements for s > m/2), the last one filled up at random. Each block is a uniformly random
     set, and every arm is inside at least one and outside at least one: one order is one unbiased
-    sample of all arms' differences. What an arm owes to the company it met is taken off, as far as
-    the size before tells what each arm adds to a set (a control variate, with the factor that
-    the other orders recommend; wrong, it costs accuracy but brings no bias). Where the queries of a
-    size would do for all its sets, these are listed instead, which leaves only the noise of the
-    rewards: at least twice, so that it shows, and once where the game says that it has none
-    (``game.noise is None``). Where the budget is ten times the least or more, a tenth of it goes to
-    finding out how much the sizes vary, so that the rest can be spent where it helps.
+    sample of all arms' differences.
+
+    Three things reduce the variance. A control variate removes the effect of the other members of
+    a set, as predicted from the differences of size s - 1; its factor is a regression on the other
+    orders, so that a bad prediction costs accuracy but brings no bias. Where the queries allotted
+    to a size suffice for all its sets, these are listed instead, which leaves only the noise of
+    the rewards: at least twice, to estimate that noise, or once where the game has none
+    (``game.noise is None``). With ten times the least number of queries or more, a tenth of them
+    measures how much the sizes vary, and the rest is allotted accordingly.
 
     Parameters
     ----------
     game, k
-        The game and the budget of a set.
-    budget
-        Queries that may be spent; two orders of every size must fit, or all sets of a game without
-        noise. Never exceeded.
+        The game and K, the most arms in a set.
+    queries
+        The most queries to spend: enough for two orders of every size, or for all sets of a game
+        without noise.
     rng
         Source of randomness.
 
     Returns
     -------
     Estimate
-        Values, standard errors and the queries spent. Near the least budget standard errors rest
+        Merits, standard errors and the queries spent. With few queries the standard errors rest
         on few orders of each size, and are rough themselves.
 
     Examples
     --------
     >>> from evenhand.games import NoisyOr
     >>> game = NoisyOr([0.5, 0.5, 0.2])
-    >>> found = stratified(game, 2, budget=3000, rng=np.random.default_rng(1))
-    >>> bool(np.all(np.abs(found.values - game.kshapley(2)) < 4 * found.stderr))
+    >>> found = stratified(game, 2, queries=3000, rng=np.random.default_rng(1))
+    >>> bool(np.all(np.abs(found.merit - game.kshapley(2)) < 4 * found.stderr))
     True
     """
-    m, k = check_budget(game.m, k)
+    m, k = check_game(game, k, "pull")
     blocks = np.array([n_blocks(m, s) for s in range(1, k + 1)])
     noisy, spent = getattr(game, "noise", True) is not None, 0
     least = int(2 * blocks.sum())
-    budget = check_integer("budget", budget, least if noisy else min(least, count_up_to(m, k)))
+    queries = check_integer("queries", queries, least if noisy else min(least, count_up_to(m, k)))
     check_rng(rng)
-    spread = np.sqrt(blocks)  # as many orders of every size, as long as nothing is known
-    if budget >= PILOT * least and (noisy or count_up_to(m, k) > budget):
-        n_orders = _allocate(blocks, spread, budget // PILOT)
+    deviation = np.sqrt(blocks)  # leads to equally many orders of every size
+    if queries >= PILOT * least and (noisy or count_up_to(m, k) > queries):
+        n_orders = _allocate(blocks, deviation, queries // PILOT)
         _, errors = _all_sizes(game, n_orders, np.zeros_like(n_orders), rng)
-        spread = np.sqrt((errors**2).mean(axis=1) * n_orders)
+        deviation = np.sqrt((errors**2).mean(axis=1) * n_orders)
         spent += int(n_orders @ blocks)
-        spread = np.maximum(spread, 0.1 * spread.max() or 1.0)  # a few orders may miss what is rare
-    # nothing of the pilot enters the values: they stay unbiased
-    n_orders, listings = _plan(blocks, spread, m, budget - spent, noisy)
+        # a few orders may miss what is rare: no size is taken for much less variable than another
+        deviation = np.maximum(deviation, 0.1 * deviation.max() or 1.0)
+    # the pilot's rewards are not used again: merits stay unbiased
+    n_orders, listings = _plan(blocks, deviation, m, queries - spent, noisy)
     spent += int(n_orders @ blocks) + sum(
         n * comb(m, s) for s, n in enumerate(listings.tolist(), 1)
     )
@@ -87,7 +91,10 @@ def stratified(game: Game, k: int, budget: int, rng: np.random.Generator) -> Est
 def _all_sizes(
     game: Game, n_orders: Ints, listings: Ints, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Each size's part of K merits and its standard error (k, m): from listings or from orders."""
+    """What each size adds to K times the merits, and its standard error (k, m).
+
+    From listings of all sets of a size where these are asked for, else from orders.
+    """
     k, m = len(n_orders), game.m
     parts, errors, before = np.empty((k, m)), np.empty((k, m)), np.zeros(m)
     for s in range(1, k + 1):
@@ -95,49 +102,49 @@ def _all_sizes(
             samples = _by_listing(game, s, int(listings[s - 1]), rng)
         else:
             samples = _by_orders(game, s, int(n_orders[s - 1]), before, rng)
-        sums, contrast = Sums(m), np.zeros(m)
+        part, contrast = RunningMean(m), np.zeros(m)
         for contrasts, levels in samples:
-            sums.add(_part(contrasts, levels, s, k))
+            part.add(_part(contrasts, levels, s, k))
             contrast += contrasts.sum(axis=0)
-        parts[s - 1], errors[s - 1] = sums.mean, sums.stderr
-        before = (contrast - contrast.mean()) / sums.n
+        parts[s - 1], errors[s - 1] = part.mean, part.stderr
+        before = (contrast - contrast.mean()) / part.n
     return parts, errors
 
 
-def _plan(blocks: Ints, spread: Floats, m: int, budget: int, noisy: bool) -> tuple[Ints, Ints]:
-    """Orders of each size, and how often its sets are listed instead where that is within reach.
+def _plan(blocks: Ints, deviation: Floats, m: int, queries: int, noisy: bool) -> tuple[Ints, Ints]:
+    """Number of orders of each size, or how often all its sets are listed where that is cheaper.
 
-    What listings leave over goes to the other sizes, which may bring them within reach as well.
+    Queries that listings leave over go to the other sizes, which may suffice to list those too.
     """
     k = len(blocks)
     n_orders, listings = np.zeros(k, np.int64), np.zeros(k, np.int64)
     sampled = np.ones(k, np.bool_)
-    if not noisy and count_up_to(m, k) <= budget:
+    if not noisy and count_up_to(m, k) <= queries:
         return n_orders, listings + 1
     while sampled.any():
-        n_orders[sampled] = _allocate(blocks[sampled], spread[sampled], budget)
-        reached = False
+        n_orders[sampled] = _allocate(blocks[sampled], deviation[sampled], queries)
+        listed = False
         for s in np.flatnonzero(sampled).tolist():
             share, n_sets = int(n_orders[s] * blocks[s]), comb(m, s + 1)
             times = max(2, share // n_sets) if noisy else 1
             if times * n_sets <= share:
-                listings[s], budget = times, budget - times * n_sets
-                sampled[s], n_orders[s], reached = False, 0, True
-        if not reached:
+                listings[s], queries = times, queries - times * n_sets
+                sampled[s], n_orders[s], listed = False, 0, True
+        if not listed:
             return n_orders, listings
-    for s in sorted(range(k), key=lambda s: -comb(m, s + 1)):  # all are listed: what is left over
-        again = budget // comb(m, s + 1)
-        listings[s], budget = listings[s] + again, budget - again * comb(m, s + 1)
+    for s in sorted(range(k), key=lambda s: -comb(m, s + 1)):  # all are listed: spend the rest
+        again = queries // comb(m, s + 1)
+        listings[s], queries = listings[s] + again, queries - again * comb(m, s + 1)
     return n_orders, listings
 
 
-def _allocate(blocks: Ints, spread: Floats, budget: int) -> Ints:
-    """Orders of each size: at least two, else by what they vary over the root of what they cost.
+def _allocate(blocks: Ints, deviation: Floats, queries: int) -> Ints:
+    """Number of orders of each size: two, and Neyman's allocation of the queries left.
 
-    (Neyman's allocation.)
+    That is, in proportion to the standard deviation over the root of the cost.
     """
-    spare = budget - 2 * blocks.sum()
-    wish = spread / np.sqrt(blocks)
+    spare = queries - 2 * blocks.sum()
+    wish = deviation / np.sqrt(blocks)
     return 2 + np.floor(spare * wish / (wish * blocks).sum()).astype(np.int64)
 
 
@@ -155,10 +162,10 @@ def _by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samp
 def _by_orders(
     game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator
 ) -> Samples:
-    """Contrasts and levels of n orders; ``believed`` contrasts, of mean 0, help.
+    """Contrasts and levels of n orders, with ``believed`` contrasts, of mean 0, as control variate.
 
-    If each arm added (m - 1) / m of them to a set, they would be its contrasts. A sample shows
-    something else, and what it is off has mean 0.
+    In an additive game whose arms are worth (m - 1) / m of them, they are the true contrasts. What
+    a sample of that game is off has mean 0 and is known.
     """
     m = game.m
     adds = believed * ((m - 1) / m)
@@ -192,7 +199,7 @@ def _corrected(samples: Floats, off: Floats) -> Floats:
 
 
 def _part(contrasts: Floats, levels: Floats, size: int, k: int) -> Floats:
-    """What samples of one size add to K merits."""
+    """What samples of one size add to K times the merits."""
     n, m = contrasts.shape
     if size < k:
         return contrasts

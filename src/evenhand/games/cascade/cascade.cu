@@ -1,19 +1,20 @@
-/* Independent cascades on a card.
+/* Independent cascades on a GPU.
 
 Which arcs are live is a function of the query alone: node u of query (row, column) draws from
 Philox words numbered by (u, block, column) under the row's key. A cascade is then what the seeds
-reach, in whatever order nodes are taken, so that the two ways to walk below, a thread or a warp
-for each cascade, any launch shape and any cut of a batch give the same numbers.
+reach, in whatever order nodes are taken. So the two ways to walk below, one thread or one warp
+per cascade, any launch shape and any cut of a batch give the same numbers.
 
-The live arcs of a node come by skips: the failures before the next success, from an alias table
-of the geometric law. Cell i of its 256 cells is i failures and a success, or with the rest of its
-chance another such outcome; cell 255 is 255 failures and no success, after which another draw
-goes on, coins having no memory. One 32-bit word makes a draw: 8 bits the cell, 24 bits its coin;
-where they tie with the 56-bit chance, another word settles it, so nothing is rounded away. Where
-probabilities differ, a success at the largest one is kept with chance p / largest.
+The live arcs of a node are found by skips: the number of failures before the next success, from
+an alias table of the geometric law. Cell i of its 256 cells means i failures and a success or,
+with the rest of the cell's chance, another such outcome; cell 255 means 255 failures and no
+success, after which another draw goes on, coins having no memory. One 32-bit word makes a draw: 8
+bits choose the cell, 24 bits are its coin; where these tie with the 56-bit chance, another word
+decides, so nothing is rounded away. Where probabilities differ, a success at the largest one is
+kept with chance p / largest.
 
-ARM, the type of a node in all large arrays, is defined by the caller: unsigned short where it
-can be.  */
+ARM, the type of a node in all large arrays, is defined by the caller: unsigned short where nodes
+fit into it.  */
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -56,7 +57,7 @@ __device__ Words philox(u32 a, u32 b, u32 c, u32 d, u64 key) {
   return Words{{a, b, c, d}};
 }
 
-/* A node whose arcs are being walked, by the random words of its query. */
+/* The walk along the arcs of a node, with the random words of its query. */
 struct Walk {
   u64 key;
   u32 column, node, block, at, end;
@@ -68,8 +69,8 @@ struct Walk {
   __device__ Words draw() { return philox(node, block++, column, 0, key); }
 };
 
-/* Go to the next success by the i-th word of a block; true where it stands on a live arc, which
-is then the one before walk.at. */
+/* Go to the next success by the i-th word of a block of four. True where it found a live arc, the
+one before walk.at. */
 __device__ bool next_live(const Graph& g, const u32* table, Walk& walk, u32 word, u32 i) {
   const u32 cell = word & 255, coin = word >> 8, entry = table[cell];
   bool stays = coin < entry >> 8;
@@ -119,10 +120,10 @@ struct Reverse {
   }
 };
 
-/* A thread for each cascade, graph and sets in shared memory. Sets are bitmaps of at most 32
-words, words of different threads side by side. One turn of the loop is one block of four draws
-at whatever node of whatever cascade each lane has come to. Where lanes part, they are brought
-together again at once; left alone, they would stay apart. */
+/* One thread per cascade, graph and sets in shared memory. Sets are bitmaps of at most 32 words,
+words of different threads side by side. One turn of the loop is one block of four draws at
+whatever node of whatever cascade each lane of the warp has come to. After each branch the lanes
+are synchronised: left alone, they would stay diverged. */
 template <class Work>
 __device__ void by_thread(Graph g, Work work, u32 n_arcs, u32 n) {
   const u32 width = blockDim.x, words = (g.m + 31) / 32;
@@ -191,9 +192,9 @@ __device__ void by_thread(Graph g, Work work, u32 n_arcs, u32 n) {
   }
 }
 
-/* A warp for each cascade: its lanes take nodes from one queue. Graph in global memory; bitmap and
-queue of a warp, m bits and m nodes, in shared memory (state null) or in global memory. The queue
-holds the cascade in the end, and tells which bits to clear. */
+/* One warp per cascade: its lanes take nodes from one queue. Graph in global memory; bitmap and
+queue of a warp, m bits and m nodes, in shared memory (state null) or in global memory. In the end
+the queue holds all nodes of the cascade, and tells which bits to clear. */
 template <class Work>
 __device__ void by_warp(Graph g, Work work, u32* state, u32 n) {
   const u32 warps = blockDim.x / LANES, lane = threadIdx.x % LANES, words = (g.m + 31) / 32;
@@ -278,7 +279,7 @@ __global__ void reverse_by_warp(GRAPH, REVERSE, u32* state, u32 n) {
 }
 
 /* Add rows of credits to the mean and the sum of squared deviations of each node (Welford), after
-`before` rows. One thread a node, rows in their order: the same bits however rows are cut. */
+`before` rows. One thread per node, rows in their order: the same bits however rows are cut. */
 __global__ void fold(const u64* credits, u32 rows, u32 m, double unit, double before,
                      double* mean, double* squares) {
   const u32 node = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-"""Influence in a network, simulated on an NVIDIA card."""
+"""Influence in a network, simulated on an NVIDIA GPU."""
 
 from functools import cached_property
 from typing import Any
@@ -7,23 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.checks import check_orders, check_rng
-from evenhand.games.cascade.gpu import ArmType, Card, find_card
+from evenhand.games.cascade.gpu import ArmType, Gpu, find_gpu
 from evenhand.games.cascade.graph import Arcs
 from evenhand.games.cascade.independent import IndependentCascade
 from evenhand.games.cascade.skips import LONGEST
 from evenhand.typing import Floats, Ints, Words
 
 ALWAYS = 2**64 - 1  # a coin that needs no toss
-MAX_BITMAP = 1024  # nodes of a graph whose cascades can be walked by a thread each
-CHUNK = 2**24  # queries of one launch: bounds the memory
-BY_WARP = 2**18  # up to so many queries of a launch a warp walks each cascade
+MAX_BITMAP = 1024  # largest graph, in nodes, for one thread per cascade
+CHUNK = 2**24  # queries in one launch: bounds the memory
+BY_WARP = 2**18  # most queries in a launch for one warp per cascade
 
 
 class CudaCascade(IndependentCascade):
-    """Independent cascade on an NVIDIA card: the same law, many cascades at once.
+    """Independent cascade on an NVIDIA GPU: the same law, many cascades at once.
 
-    Takes what :class:`IndependentCascade` takes and answers in its place. Any graph that fits the
-    card will do.
+    Takes what :class:`IndependentCascade` takes and can stand in its place, with any graph that
+    fits into the GPU's memory.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ class CudaCascade(IndependentCascade):
 
     Notes
     -----
-    Needs CuPy, the extra ``gpu``. Each row of a pull draws one 64-bit key from its generator, and
-    everything else follows from key, column and node by counting: the rewards depend neither on
-    the card nor on how a batch is cut, but they are other numbers than those of
-    :class:`IndependentCascade` with the same generator.
+    Needs CuPy, the extra ``gpu``. Each row of a pull draws one 64-bit key from the generator; all
+    other random numbers are functions of key, column and node. So rewards depend neither on the
+    GPU nor on how a batch is cut, but they are not those of :class:`IndependentCascade` with the
+    same generator.
 
     Examples
     --------
@@ -45,20 +45,23 @@ class CudaCascade(IndependentCascade):
     array([[0.667, 1.   ]])
     """
 
+    trajectory = 0
+    needs_gpu = True
+
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:
         super().__init__(edges, m, p)
-        self._forward = _CardArcs(find_card(), self.arcs)
+        self._forward = _GpuArcs(find_gpu(), self.arcs)
 
     @cached_property
-    def _backward(self) -> "_CardArcs":
-        return _CardArcs(self._forward.card, self.reversed_arcs)
+    def _backward(self) -> "_GpuArcs":
+        return _GpuArcs(self._forward.gpu, self.reversed_arcs)
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the prefixes asked, a fresh cascade each."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, each from a fresh cascade."""
         return self._pull(orders, sizes, rng, coupled=False)
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the prefixes asked, all of a row in one live-edge graph."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, one live-edge graph per row."""
         return self._pull(orders, sizes, rng, coupled=True)
 
     def _pull(
@@ -75,21 +78,21 @@ class CudaCascade(IndependentCascade):
     def reverse_rounds(
         self, shares: Floats, n_rounds: int, rng: np.random.Generator
     ) -> tuple[Floats, Floats]:
-        """Average credits (m,) of reverse-reachable sets and the standard errors.
+        """Mean credits (m,) over rounds of reverse-reachable sets, and their standard errors.
 
         A round draws one set from every root; each member of a set of r nodes gets
-        ``shares[r] / m``. Shares are rounded to multiples of 2^-62 m, in which sums are exact
-        whatever their order.
+        ``shares[r] / m``. Shares are rounded to multiples of about 2^-62 m, so that sums are exact
+        in whatever order they are formed.
         """
         keys = draw_keys(n_rounds, rng)
         return self._backward.average_credits(shares, keys)
 
 
-class _CardArcs:
-    """Arcs sorted by source, on the card, and the launches that walk them."""
+class _GpuArcs:
+    """Arcs sorted by source in the GPU's memory, and the launches that walk them."""
 
-    def __init__(self, card: Card, arcs: Arcs) -> None:
-        self.card, self.cupy = card, card.cupy
+    def __init__(self, gpu: Gpu, arcs: Arcs) -> None:
+        self.gpu, self.cupy = gpu, gpu.cupy
         self.m, self.n_arcs = len(arcs.starts) - 1, len(arcs.targets)
         self.arm = arm_type(self.m)
         entries, ties = halves(arcs.skips)
@@ -110,15 +113,15 @@ class _CardArcs:
             return np.zeros((n, s), self.arm)
         size = self.arm().itemsize
         ends = np.cumsum([8 * n, size * n * k, size * n * s, size * n * s]).tolist()
-        host, card = self.card.room(ends[3])
+        host, device = self.gpu.staging_buffers(ends[3])
         host[: ends[0]].view(np.uint64)[:] = keys
         arms = host[ends[0] : ends[3]].view(self.arm)  # orders, then sizes, then the counts
         np.copyto(arms[: n * k].reshape(n, k), orders, casting="unsafe")
         np.copyto(arms[n * k : n * (k + s)].reshape(n, s), sizes, casting="unsafe")
-        parts = [np.uint64(card.ptr + start) for start in (0, *ends[:3])]
-        card.copy_from_host_async(host.ctypes.data, ends[2])
+        parts = [np.uint64(device.ptr + start) for start in (0, *ends[:3])]
+        device.copy_from_host_async(host.ctypes.data, ends[2])
         self._launch("pull", n * s, *parts, np.uint32(k), np.uint32(s), np.bool_(coupled))
-        (card + ends[2]).copy_to_host_async(host.ctypes.data + ends[2], size * n * s)
+        (device + ends[2]).copy_to_host_async(host.ctypes.data + ends[2], size * n * s)
         self.cupy.cuda.get_current_stream().synchronize()
         return arms[n * (k + s) : n * (k + 2 * s)].reshape(n, s)
 
@@ -127,7 +130,7 @@ class _CardArcs:
         scale = 62 - self.m.bit_length()  # a round's credits add up to less than 2^63
         units = self.cupy.asarray(np.rint(np.ldexp(shares, scale)).astype(np.uint64))
         mean, squares = self.cupy.zeros(self.m), self.cupy.zeros(self.m)
-        fold = self.card.kernel("fold", self.arm)
+        fold = self.gpu.kernel("fold", self.arm)
         for part in chunks(len(keys), self.m):
             rows = len(keys[part])
             credits = self.cupy.zeros((rows, self.m), np.uint64)
@@ -139,58 +142,62 @@ class _CardArcs:
         return mean.get(), np.sqrt(squares.get() / (n - 1) / n)
 
     def _launch(self, work: str, n: int, *arguments: Any) -> None:
-        """Walk n cascades by whichever kernel suits their number and the graph's size."""
-        threads = self._threads_that_fit
+        """Walk n cascades by the kernel that suits their number and the size of the graph."""
+        threads = self._threads_per_block
         if n > BY_WARP and threads:
             self._launch_by_thread(work, n, threads, *arguments)
         else:
             self._launch_by_warp(work, n, *arguments)
 
     def _launch_by_thread(self, work: str, n: int, threads: int, *arguments: Any) -> None:
-        blocks = self.card.multiprocessors
+        blocks = self.gpu.multiprocessors
         threads = min(threads, max(128, -(-n // (32 * blocks)) * 32))
-        shared = self._shared_graph + threads * self._sets_of_thread
-        kernel = self.card.kernel(f"{work}_by_thread", self.arm)
+        shared = self._shared_graph + threads * self._bytes_per_thread
+        kernel = self.gpu.kernel(f"{work}_by_thread", self.arm)
         every = (*self.graph, *arguments, np.uint32(self.n_arcs), np.uint32(n))
         kernel((blocks,), (threads,), every, shared_mem=shared)
 
     def _launch_by_warp(self, work: str, n: int, *arguments: Any) -> None:
-        warps, own = 4, 4 * (-(-self.m // 32) + self.m)  # bytes of a warp's bitmap and queue
-        blocks = min(-(-n // warps), 16 * self.card.multiprocessors)
+        warps, own = 4, 4 * (-(-self.m // 32) + self.m)  # bytes: one warp's bitmap and queue
+        blocks = min(-(-n // warps), 16 * self.gpu.multiprocessors)
         shared, state = 1024 + warps * own, np.uint64(0)
-        if shared > self.card.shared:
-            blocks = max(1, min(blocks, self.card.free // 2 // (warps * own)))
+        if shared > self.gpu.shared:
+            blocks = max(1, min(blocks, self.gpu.free_bytes // 2 // (warps * own)))
             shared, state = 1024, self.cupy.empty(blocks * warps * own, np.uint8)
-        kernel = self.card.kernel(f"{work}_by_warp", self.arm)
+        kernel = self.gpu.kernel(f"{work}_by_warp", self.arm)
         every = (*self.graph, *arguments, state, np.uint32(n))
         kernel((blocks,), (32 * warps,), every, shared_mem=shared)
 
     @property
     def _shared_graph(self) -> int:
-        """Bytes of the graph in shared memory: table, starts and targets."""
+        """Bytes of the graph in shared memory: table of skips, starts and targets."""
         return 4 * (256 + self.m + 1) + self.arm().itemsize * self.n_arcs
 
     @property
-    def _sets_of_thread(self) -> int:
+    def _bytes_per_thread(self) -> int:
         """Bytes of the two bitmaps of a thread."""
         return 8 * (-(-self.m // 32))
 
     @cached_property
-    def _threads_that_fit(self) -> int:
-        """Threads of a block that walks a cascade each; 0 where fewer than 128 would fit."""
-        left = self.card.shared_on_demand - self._shared_graph
-        threads = min(1024, left // self._sets_of_thread // 32 * 32)
+    def _threads_per_block(self) -> int:
+        """Threads per block where each walks a cascade; 0 where fewer than 128 would fit."""
+        left = self.gpu.shared_on_demand - self._shared_graph
+        threads = min(1024, left // self._bytes_per_thread // 32 * 32)
         return threads if self.m <= MAX_BITMAP and threads >= 128 else 0
 
 
 def halves(skips: Words) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Cut a table of skips for 32-bit words: 24 bits of a chance above the other skip, 32 below."""
+    """Split each entry of a table of skips into two 32-bit words.
+
+    The first holds the upper 24 bits of the chance and the 8 bits of the other skip, the second
+    the lower 32 bits of the chance.
+    """
     upper = skips >> np.uint64(40) << np.uint64(8) | skips & np.uint64(LONGEST)
     return upper.astype(np.uint32), (skips >> np.uint64(8)).astype(np.uint32)
 
 
 def kept(chances: Floats, top: float) -> Words:
-    """Chances to keep a success at the largest probability, times 2^64; all ones is always."""
+    """Chance to keep a success at the largest probability, times 2^64; all ones means always."""
     scaled = np.ldexp(chances / top, 64)
     keep = np.full(len(chances), ALWAYS, np.uint64)
     below = scaled < 2.0**64
@@ -199,16 +206,16 @@ def kept(chances: Floats, top: float) -> Words:
 
 
 def draw_keys(n: int, rng: np.random.Generator) -> Words:
-    """One 64-bit word a row; rows drawn in several calls get the same ones."""
+    """Draw one 64-bit key per row, the same in one call or in several."""
     return check_rng(rng).integers(0, 2**64, size=n, dtype=np.uint64)
 
 
 def chunks(rows: int, width: int) -> list[slice]:
-    """Cut rows of some width into launches."""
+    """Cut rows of one width into the slices that one launch each takes."""
     step = max(1, CHUNK // max(1, width))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def arm_type(m: int) -> ArmType:
-    """Smallest type of a node and of a number of nodes: 16 bits keep transfers small."""
+    """Smallest integer type that holds nodes and counts of them: 16 bits keep transfers small."""
     return np.uint16 if m < 2**16 else np.uint32

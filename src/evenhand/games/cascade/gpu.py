@@ -1,4 +1,4 @@
-"""The NVIDIA card, by way of CuPy."""
+"""The NVIDIA GPU, by way of CuPy."""
 
 import threading
 from functools import cache
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 ArmType = type[np.uint16] | type[np.uint32]
 
 
-class Card:
-    """A card with its measures and the kernels of ``cascade.cu``, compiled at first use."""
+class Gpu:
+    """A GPU, its limits and the kernels of ``cascade.cu``, compiled at first use."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
@@ -20,17 +20,17 @@ class Card:
         self.multiprocessors: int = numbers["MultiProcessorCount"]
         self.shared: int = numbers["MaxSharedMemoryPerBlock"]
         self.shared_on_demand: int = numbers["MaxSharedMemoryPerBlockOptin"]
-        self._rooms = threading.local()
+        self._buffers = threading.local()
         self._kernels: dict[tuple[str, ArmType], Any] = {}
 
     @property
-    def free(self) -> int:
-        """Bytes of memory that can be had."""
+    def free_bytes(self) -> int:
+        """Bytes that can still be allocated."""
         pooled: int = self.cupy.get_default_memory_pool().free_bytes()
         return int(self.cupy.cuda.runtime.memGetInfo()[0]) + pooled
 
     def kernel(self, name: str, arm: ArmType) -> Any:
-        """Return a kernel for nodes of some type."""
+        """Return a kernel for nodes of one integer type."""
         if (name, arm) not in self._kernels:
             source = files("evenhand.games.cascade").joinpath("cascade.cu").read_text()
             kind = "unsigned short" if arm is np.uint16 else "unsigned int"
@@ -39,21 +39,22 @@ class Card:
             kernel.max_dynamic_shared_size_bytes = self.shared_on_demand
         return self._kernels[name, arm]
 
-    def room(self, size: int) -> tuple[NDArray[np.uint8], Any]:
-        """Return at least so many bytes on the host, pinned, and a pointer to as many on the card.
+    def staging_buffers(self, size: int) -> tuple[NDArray[np.uint8], Any]:
+        """Return at least ``size`` pinned bytes on the host, and a pointer to as many on the GPU.
 
-        Each thread has its own and gets the same again: making them takes longer than a small pull.
+        They are kept, one pair per thread: to allocate them takes longer than a small pull.
         """
-        if len(getattr(self._rooms, "host", ())) < size:
+        kept = self._buffers
+        if len(getattr(kept, "host", ())) < size:
             cuda, size = self.cupy.cuda, max(2 * size, 2**20)
-            self._rooms.host = np.frombuffer(cuda.alloc_pinned_memory(size), np.uint8, size)
-            self._rooms.card = cuda.alloc(size)
-        return self._rooms.host, self._rooms.card
+            kept.host = np.frombuffer(cuda.alloc_pinned_memory(size), np.uint8, size)
+            kept.device = cuda.alloc(size)
+        return kept.host, kept.device
 
 
 @cache
-def find_card() -> Card:
-    """Return the card in use, or say what is missing."""
+def find_gpu() -> Gpu:
+    """Return the GPU in use, or say what is missing."""
     try:
         import cupy
     except ImportError:
@@ -61,8 +62,8 @@ def find_card() -> Card:
             "CudaCascade needs CuPy; install evenhand[gpu], or use IndependentCascade"
         ) from None
     try:
-        return Card(cupy)
+        return Gpu(cupy)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise RuntimeError(
-            f"CudaCascade needs an NVIDIA card, but CUDA says {error}; use IndependentCascade"
+            f"CudaCascade needs an NVIDIA GPU, but CUDA says {error}; use IndependentCascade"
         ) from None

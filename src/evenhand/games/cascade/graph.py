@@ -8,15 +8,21 @@ from scipy import sparse
 
 from evenhand.checks import as_integers, check_entries, check_integer
 from evenhand.games.cascade.skips import skip_table
+from evenhand.games.game import as_reals
 from evenhand.typing import Floats, Ints, Words
+
+MAX_NODES = 2**31 - 1  # arcs hold their targets as 32-bit integers
 
 
 class Graph(NamedTuple):
-    """Directed edges (n, 2) among the nodes 0..m-1, with the name of their source.
+    """Directed edges (n, 2) among the nodes 0..m-1, with a name that says where they come from.
 
     Examples
     --------
-    >>> Graph(np.array([[0, 1], [1, 2]]), m=3, name="a chain").both_ways().edges.tolist()
+    >>> chain = Graph(np.array([[0, 1], [1, 2]]), m=3, name="a chain").both_ways()
+    >>> chain
+    Graph(m=3, edges=4, name='a chain, both ways')
+    >>> chain.edges.tolist()
     [[0, 1], [1, 2], [1, 0], [2, 1]]
     """
 
@@ -24,9 +30,13 @@ class Graph(NamedTuple):
     m: int
     name: str
 
+    def __repr__(self) -> str:
+        return f"Graph(m={self.m}, edges={len(self.edges)}, name={self.name!r})"
+
     def both_ways(self) -> "Graph":
         """Return the graph with the reverse of every edge added."""
-        edges = np.concatenate([self.edges, self.edges[:, ::-1]])
+        edges = as_integers("edges", self.edges)
+        edges = np.concatenate([edges, edges[:, ::-1]])
         return Graph(edges, self.m, f"{self.name}, both ways")
 
 
@@ -36,9 +46,9 @@ class Arcs(NamedTuple):
     starts: Ints
     targets: NDArray[np.int32]
     chances: Floats
-    top: float  # the largest chance
-    alike: bool  # whether all arcs have it
-    skips: Words  # table of the failures before a success at the largest chance
+    top: float  # the largest of the chances
+    alike: bool  # whether all arcs have that chance
+    skips: Words  # table of the number of failures before a success at the largest chance
 
     @classmethod
     def sort(cls, edges: Ints, chances: Floats, m: int) -> "Arcs":
@@ -46,50 +56,53 @@ class Arcs(NamedTuple):
         edges, chances = edges[chances > 0], chances[chances > 0]
         order = np.argsort(edges[:, 0], kind="stable")
         starts = np.searchsorted(edges[order, 0], np.arange(m + 1))
-        targets = edges[order, 1].astype(np.int32)  # twice as many in the processor's cache
+        targets = edges[order, 1].astype(np.int32)  # 32 bits: twice as many in the cache
         top = float(chances.max(initial=0.0)) or 1.0
         alike = bool(np.all(chances == top))
         return cls(starts, targets, chances[order], top, alike, skip_table(top))
 
 
 def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:
-    """Return edges (n, 2), the number of nodes and one probability an edge."""
+    """Return edges (n, 2), the number of nodes and one probability per edge."""
+    nodes = None
     if isinstance(graph, Graph):
-        edges, nodes = graph.edges, graph.m
+        edges, nodes = as_integers("edges", graph.edges), graph.m
     elif sparse.issparse(graph):
         edges, nodes, p = _from_sparse(graph, p)
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
         edges, nodes, p = _from_networkx(graph, p)
     else:
-        edges, nodes = as_integers("edges", graph), None
-        if edges.size == 0:
-            edges = edges.reshape(0, 2)
-    if nodes is None:
-        if m is None:
-            raise TypeError("m, the number of nodes, must be given with an edge array")
-        nodes = m
-    elif m is not None and m != nodes:
-        raise ValueError(f"m must equal the graph's number of nodes {nodes}, got m={m}")
-    nodes = check_integer("m", nodes, 1)
+        edges = as_integers("edges", graph)
+        edges = edges if edges.size else edges.reshape(0, 2)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ValueError(f"edges must have shape (n, 2), got {edges.shape}")
-    outside = (edges < 0) | (edges >= nodes)
+    chances = _chances(p, len(edges))
+    return edges, _n_nodes(m, nodes, edges), chances
+
+
+def _n_nodes(m: int | None, nodes: int | None, edges: Ints) -> int:
+    """Return the number of nodes, given or of the graph, which must include all ends of edges."""
+    if m is None and nodes is None:
+        raise TypeError("m, the number of nodes, must be given with an edge array")
+    number = check_integer("m", nodes if m is None else m, 1)
+    if nodes not in (None, number):
+        raise ValueError(f"m must equal the graph's number of nodes {nodes}, got m={m}")
+    if number > MAX_NODES:
+        raise ValueError(f"m must be at most 2^31 - 1, got m={number}")
+    outside = (edges < 0) | (edges >= number)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))
         raise ValueError(
-            f"edges must join nodes in 0..{nodes - 1}, got edges[{row}]={edges[row].tolist()}"
+            f"edges must join nodes in 0..{number - 1}, got edges[{row}]={edges[row].tolist()}"
         )
-    return edges, nodes, _chances(p, len(edges))
+    return number
 
 
 def _chances(p: Any, n_edges: int) -> Floats:
-    """One activation probability an edge, from one number or one per edge."""
+    """Return one activation probability per edge, from one number or one per edge."""
     if p is None:
         raise TypeError("p, the activation probability, must be given: a number or one per edge")
-    try:
-        chances = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"p must be a number or one per edge, got {p!r}") from None
+    chances = as_reals("p must be a number or one per edge", p, "iufO")
     if chances.ndim > 0 and chances.shape != (n_edges,):
         raise ValueError(f"p must be a number or have shape ({n_edges},), got {chances.shape}")
     check_entries("p", np.atleast_1d(chances), 0.0, 1.0)
@@ -97,7 +110,7 @@ def _chances(p: Any, n_edges: int) -> Floats:
 
 
 def _from_sparse(matrix: Any, p: Any) -> tuple[Ints, int, Any]:
-    """Entry (u, v) is the arc u -> v, row by row; its value is the chance unless p is given."""
+    """Read edges row by row: entry (u, v) is the arc u -> v, its value the chance if p is None."""
     rows, columns = matrix.shape
     if rows != columns:
         raise ValueError(f"edges must be a square matrix, got shape {matrix.shape}")
@@ -110,7 +123,7 @@ def _from_sparse(matrix: Any, p: Any) -> tuple[Ints, int, Any]:
 
 
 def _from_networkx(graph: Any, p: Any) -> tuple[Ints, int, Any]:
-    """Arms are the nodes in the graph's own order; an undirected edge goes both ways.
+    """Read edges among the nodes in the graph's own order; an undirected one goes both ways.
 
     p may name an edge attribute.
     """

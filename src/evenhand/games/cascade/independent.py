@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from evenhand.checks import check_orders, check_rng, check_sets
+from evenhand.display import span
 from evenhand.games.cascade.graph import Arcs, read_graph
-from evenhand.games.cascade.parallel import lanes_for, pull_in_lanes
+from evenhand.games.cascade.parallel import n_parallel, pull_in_parallel
 from evenhand.games.cascade.skips import LONGEST, draw_skip
 from evenhand.randomness.splitmix import uniform
 from evenhand.randomness.xoshiro import as_state, draw_word, start_words
@@ -41,25 +42,31 @@ class IndependentCascade:
     array([0.58333333])
     """
 
+    trajectory = 1  # version of the random numbers: raise it when a release changes them
+    needs_gpu = False
+
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:
         self.edges, self.m, self.p = read_graph(edges, m, p)
         self.arcs = Arcs.sort(self.edges, self.p, self.m)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self.m}, edges={len(self.edges)}, p={span(self.p)})"
+
     @cached_property
     def reversed_arcs(self) -> Arcs:
-        """The arcs turned round, for reverse-reachable sets."""
+        """All arcs with their direction reversed, for reverse-reachable sets."""
         return Arcs.sort(self.edges[:, ::-1], self.p, self.m)
 
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the prefixes asked, a fresh cascade each."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, each from a fresh cascade."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        lanes, coins = lanes_for(self.m, sizes.size), start_words(check_rng(rng))
-        if lanes:
-            return pull_in_lanes(self.arcs, orders, sizes, lanes, coins)
+        parallel, coins = n_parallel(self.m, sizes.size), start_words(check_rng(rng))
+        if parallel:
+            return pull_in_parallel(self.arcs, orders, sizes, parallel, coins)
         return pull_one_by_one(self.arcs, orders, sizes, coins)
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the prefixes asked, all of a row in one live-edge graph."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, one live-edge graph per row."""
         orders, sizes = check_orders(orders, sizes, self.m)
         return _pull_coupled(self.arcs, orders, sizes, start_words(check_rng(rng)))
 
@@ -78,7 +85,7 @@ class IndependentCascade:
 
 @compiled
 def pull_one_by_one(arcs: Arcs, orders: Ints, sizes: Ints, coins: Words) -> Floats:
-    """Rewards (n, s) of the prefixes asked, one cascade after the other."""
+    """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, one cascade after the other."""
     n, s = sizes.shape
     m = len(arcs.starts) - 1
     rewards = np.empty((n, s))
@@ -116,10 +123,10 @@ def spread(
 ) -> int:
     """Add one seed to a cascade and return how many nodes are active then.
 
-    ``queue[:active]`` are the active nodes, marked ``seen[v] == mark``; the queue has room for one
-    more than there are nodes. The arcs of the active nodes, one node after the other, are a row of
-    coins, of which only the successes are visited. Where probabilities differ, a success at the
-    largest one is kept with probability p / largest.
+    ``queue[:active]`` are the active nodes, marked ``seen[v] == mark``; the queue holds m + 1
+    entries. The arcs of the active nodes, one node after the other, are a row of coins, of which
+    only the successes are visited. Where probabilities differ, a success at the largest one is
+    kept with probability p / largest.
     """
     if seen[seed] == mark:
         return active
@@ -148,7 +155,7 @@ def spread(
             lives = uniform(word) * arcs.top < arcs.chances[first + place]
         if lives:
             target = arcs.targets[first + place]
-            queue[active] = target  # kept if new: a branch here would often be mispredicted
+            queue[active] = target  # counted only if new: a branch would often be mispredicted
             active += seen[target] != mark
             seen[target] = mark
         place += 1

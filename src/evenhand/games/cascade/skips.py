@@ -1,4 +1,4 @@
-"""Coins with one chance of success, tossed by skipping from success to success."""
+"""Rows of coins with the same chance of success, tossed by skipping from success to success."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from evenhand.randomness.alias import build_alias, draw_alias
 from evenhand.typing import Words, compiled
 
 BITS = np.uint64(8)  # of a word that choose a cell of the table
-LONGEST = 255  # failures that one skip can hold; a longer row of them takes several
+LONGEST = 255  # most failures in one skip; a longer run of failures takes several
 
 
 def skip_table(p: float) -> Words:
-    """Make the alias table of the failures before a success of probability 0 < p <= 1.
+    """Make the alias table of the number of failures before a success of probability 0 < p <= 1.
 
-    Skips 0 to 254 end before a success. The last one is 255 failures and no success after
-    them: coins have no memory, so that another skip goes on from there.
+    Skips of 0 to 254 failures end before a success. One of 255 says nothing of the coin after it:
+    coins have no memory, so another skip goes on from there.
     """
     law = np.zeros(LONGEST + 1)
     law[0] = p

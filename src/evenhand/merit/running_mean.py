@@ -1,36 +1,12 @@
-"""What an estimator of merits returns."""
-
-from typing import NamedTuple
+"""Means and standard errors of samples that come in blocks."""
 
 import numpy as np
 
 from evenhand.typing import Floats
 
 
-class Estimate(NamedTuple):
-    """Estimated merits with their standard errors and what they cost.
-
-    Attributes
-    ----------
-    values, stderr
-        (m,) estimates and their standard errors.
-    queries
-        Queries (or sets) spent on them.
-
-    Examples
-    --------
-    >>> found = Estimate(np.array([0.30, 0.10]), np.array([0.01, 0.02]), queries=400)
-    >>> found.values - 2 * found.stderr
-    array([0.28, 0.06])
-    """
-
-    values: Floats
-    stderr: Floats
-    queries: int
-
-
-class Sums:
-    """Sums of samples (n, m), of which mean and standard error follow."""
+class RunningMean:
+    """Mean and standard error of samples (n, m), of which only sums are kept."""
 
     def __init__(self, m: int) -> None:
         self.n = 0
@@ -53,5 +29,5 @@ class Sums:
     @property
     def stderr(self) -> Floats:
         """Standard error of the mean (m,); 0 for a single sample."""
-        spread = self._square - self._total * self._total / self.n
-        return np.sqrt(np.maximum(spread, 0.0) / max(1, self.n - 1) / self.n)
+        squares = self._square - self._total * self._total / self.n  # of deviations from the mean
+        return np.sqrt(np.maximum(squares, 0.0) / max(1, self.n - 1) / self.n)
