@@ -1,28 +1,42 @@
-"""Estimated merits."""
+"""Estimated merits, with all that is known about them, in one value."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from evenhand.display import html_table, span
-from evenhand.typing import Floats
+from evenhand.display import MAX_ROWS, html_table, span
+from evenhand.typing import Floats, Ints
 
 
-class Estimate(NamedTuple):
-    """Estimated merits, their standard errors and what they cost.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Estimate:
+    """Estimated merits, from a learner or from one of the estimators of :mod:`evenhand.merit`.
 
     Attributes
     ----------
-    merit, stderr
-        (m,) estimates and their standard errors.
+    merit
+        (m,) estimated merits; nan for arms not yet seen.
+    stderr
+        (m,) their standard errors; nan where a learner knows none.
     queries
         Queries spent, or reverse-reachable sets drawn.
+    marginals
+        (m,) what a learner's next query gives each arm, scaled to sum to k.
+    asked
+        (m,) how often a learner has asked each arm: its memberships in queried sets.
+    intervals
+        (m, 2) 95 % intervals for the merits that hold whenever one looks, where a learner has them.
+    diagnostics
+        How well a learner's merits are founded, where it can say.
+    names
+        Names of the arms, or None.
 
     Examples
     --------
     >>> found = Estimate(np.array([0.30, 0.10]), np.array([0.01, 0.02]), queries=400)
     >>> found
-    Estimate(m=2, merit=0.1..0.3, stderr=0.01..0.02, queries=400)
+    Estimate(m=2, queries=400, merit=0.1..0.3, stderr=0.01..0.02)
     >>> found.merit - 2 * found.stderr
     array([0.28, 0.06])
     """
@@ -30,13 +44,26 @@ class Estimate(NamedTuple):
     merit: Floats
     stderr: Floats
     queries: int
+    marginals: Floats | None = None
+    asked: Ints | None = None
+    intervals: Floats | None = None
+    diagnostics: Any = None
+    names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"Estimate(m={len(self.merit)}, merit={span(self.merit)}, "
-            f"stderr={span(self.stderr)}, queries={self.queries})"
-        )
+        seen = self.merit[~np.isnan(self.merit)]
+        errors = self.stderr[~np.isnan(self.stderr)]
+        shown = f"m={len(self.merit)}, queries={self.queries}, merit={span(seen)}"
+        return f"Estimate({shown}, stderr={span(errors)})"
 
     def _repr_html_(self) -> str:
-        arms = np.arange(len(self.merit))
-        return html_table({"arm": arms, "merit": self.merit, "standard error": self.stderr})
+        order = np.argsort(-np.nan_to_num(self.merit, nan=-np.inf), kind="stable")[: MAX_ROWS + 1]
+        arms = np.arange(len(self.merit)) if self.names is None else np.array(self.names, object)
+        columns = {
+            "arm": arms,
+            "merit": self.merit,
+            "standard error": self.stderr,
+            "marginal": self.marginals,
+            "asked": self.asked,
+        }
+        return html_table({n: x[order] for n, x in columns.items() if x is not None}, len(arms))

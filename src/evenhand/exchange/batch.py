@@ -1,16 +1,14 @@
 """The unit of exchange: a batch of ordered sets, asked at some prefixes."""
 
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import as_integers
+from evenhand.display import MAX_ROWS, html_table, span
 from evenhand.typing import Floats, Ints, compiled
-
-SHOWN = 20  # sets in a table
 
 
 class Marginals(NamedTuple):
@@ -172,17 +170,14 @@ class Batch:
         return cls(**arrays, owner=owner, learns=learns, names=names and tuple(names))
 
     def __repr__(self) -> str:
-        sizes = f"{self.sizes.min()} to {self.sizes.max()}" if self.sizes.size else "no"
-        wanted = "" if self.learns else ", no rewards wanted"
-        return f"Batch({self.queries} queries of {sizes} arms in {len(self.orders)} rows{wanted})"
+        shown = f"rows={len(self.orders)}, queries={self.queries}, sizes={span(self.sizes)}"
+        return f"Batch({shown}, learns={self.learns})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            f"<tr><td>{query}</td><td>{escape(', '.join(map(str, arms)))}</td></tr>"
-            for query, arms in enumerate(self.rows(range(min(SHOWN, len(self.orders)))).sets())
-        ]
-        head = "<tr><th>query</th><th>show</th></tr>"
-        return f"<p>{escape(repr(self))}</p><table>{head}{''.join(rows[:SHOWN])}</table>"
+        sets = self.rows(range(min(MAX_ROWS, len(self.orders)))).sets()
+        shown = np.array([", ".join(map(str, arms)) for arms in sets], object)
+        n_sets = self.sizes.size
+        return f"<p>{self!r}</p>{html_table({'show together': shown}, n_sets)}"
 
 
 ARRAYS = ("orders", "sizes", "times", "index")

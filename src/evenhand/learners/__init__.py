@@ -1,6 +1,5 @@
 """One file per algorithm; each asks for sets and is told rewards."""
 
-from evenhand.learners.estimate import Estimate
 from evenhand.learners.etcg import ETCG
 from evenhand.learners.even_hand import EvenHand
 from evenhand.learners.exchangeable import ExchangeableLearner
@@ -15,7 +14,6 @@ from evenhand.learners.urs import URS
 __all__ = [
     "ETCG",
     "URS",
-    "Estimate",
     "EvenHand",
     "ExchangeableLearner",
     "FairCMAB",

@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
+from evenhand.estimate import Estimate
 from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners import evidence
-from evenhand.learners.estimate import Estimate
 from evenhand.learners.evidence import Conclusions, Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.learner import MAX_BATCH, Draft
@@ -125,14 +126,11 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """
         with self._lock:
             stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
-            return Estimate(
-                self.merit,
-                self.marginals,
-                self.asked.copy(),
-                self.names,
-                stderr,
-                self.intervals(),
-                self._diagnostics(),
+            return replace(
+                super().estimate(),
+                stderr=stderr,
+                intervals=self.intervals(),
+                diagnostics=self._diagnostics(),
             )
 
     def intervals(self, level: float = 0.95) -> Floats:

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from evenhand import designs
 from evenhand.checks import check_budget, check_integer
 from evenhand.designs import Design
+from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.snapshot import check_frame, check_seal, sealed
-from evenhand.learners.estimate import Estimate
 from evenhand.randomness.state import kind_of, read_state, with_state
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Floats, Ints, compiled
@@ -134,7 +134,14 @@ class Learner(ABC):
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value."""
         with self._lock:
-            return Estimate(self.merit, self.marginals, self.asked.copy(), self.names)
+            return Estimate(
+                self.merit,
+                np.full(self.m, np.nan),
+                self.queries,
+                marginals=self.marginals,
+                asked=self.asked.copy(),
+                names=self.names,
+            )
 
     def ask(self, limit: int = MAX_BATCH) -> Batch:
         """Return the next queries, at most ``limit`` of them, without waiting for any rewards.
@@ -296,8 +303,8 @@ class Learner(ABC):
 
     def __repr__(self) -> str:
         given = {n: v for n, v in self._config().items() if n != "names" and v is not None}
-        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        return f"{type(self).__name__}({shown}; {self.queries} queries asked)"
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
+        return f"{type(self).__name__}({shown}, queries={self.queries})"
 
     def _repr_html_(self) -> str:
         return self.estimate()._repr_html_()
@@ -315,6 +322,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | tuple):
         return list(value) if isinstance(value, tuple) else value.tolist()
     return value
+
+
+def _short(value: Any) -> str:
+    """Return an argument as it is shown: few digits, and no long lists."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value[:6]))}{', ...' if len(value) > 6 else ''}]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
