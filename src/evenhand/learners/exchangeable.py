@@ -108,7 +108,10 @@ class ExchangeableLearner(Learner, Generic[P]):
         super()._set_parts(arrays)
         self._shelf = Shelf(kind_of(self._rng))
         plan = self._shelf.set_array(arrays["plans"], self.ledger)
-        if plan is not None:
-            if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
-                raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
-            self.plan = cast(P, plan)
+        if plan is None:
+            if self._plans:
+                raise ValueError("the newest plan is missing")
+            return
+        if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
+            raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
+        self.plan = cast(P, plan)
