@@ -24,8 +24,11 @@ class Evidence(Protocol):
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards of rows."""
 
+    def branch(self) -> Self:
+        """Return evidence of no rewards yet, to be merged into this one."""
+
     def merge(self, other: Self) -> None:
-        """Add what another one absorbed: the same as if this one had absorbed it."""
+        """Add what a branch absorbed: the same as if this one had absorbed it."""
 
     def estimate(self) -> Any:
         """Return all that follows from the sums, in one value."""
