@@ -31,8 +31,8 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
     the widest case. An arm further off the diagonal is not there by chance of the draw.
 
     Of a run the share due is known. Of a learner it is what its estimated merits call for, as by
-    :func:`evenhand.fair_policy` with negative estimates as 0, and a horizontal interval of 1.96
-    standard errors of the arm's merit shows how well it is known.
+    :func:`evenhand.fair_policy` with negative estimates as 0; the horizontal interval is that of
+    1.96 standard errors of the arm's own merit, none where the learner knows no standard error.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
     if total == 0:
         raise ValueError("source must hold selections, got none; make at least one query")
     got, error = shown.selections / total, NORMAL_95 * np.sqrt(shown.k * shown.selections) / total
-    furthest = shown.due if shown.due_error is None else shown.due + shown.due_error[1]
-    top = 1.08 * max(np.nanmax(furthest), (got + error).max())
+    beyond = 0.0 if shown.due_error is None else np.nan_to_num(shown.due_error[1])
+    top = 1.08 * max((shown.due + beyond).max(), (got + error).max())
     ax = _axes(ax)
     ax.plot([0, top], [0, top], color=SOFT, linewidth=1, zorder=1)
     ax.errorbar(
@@ -71,9 +71,9 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
         elinewidth=1.5,
     )
     _label(ax, shown.names, shown.due, got)
-    ax.set(xlim=(0, top), ylim=(0, top), xlabel="share due", ylabel="share of exposure")
-    ax.set_aspect("equal")
-    ax.set_title(shown.title)
+    ax.set(xlim=(0, top), ylim=(0, top), aspect="equal", title=shown.title)
+    label = "share due" if shown.due_error is None else "share due, as estimated"
+    ax.set(xlabel=label, ylabel="share of exposure")
     return ax
 
 
@@ -108,7 +108,7 @@ def _of_learner(learner: Any) -> _Exposure:
     reach = NORMAL_95 * np.array([[-1.0], [1.0]]) * found.stderr
     low, high = np.clip(scale * (merit + reach), 0.0, 1.0 / k)
     error = np.maximum([due - low, high - due], 0.0)
-    title = f"{kind} after {learner.queries:,} queries, as it estimates"
+    title = f"{kind} after {learner.queries:,} queries"
     return _Exposure(k, due, error, found.asked, found.names, title)
 
 

@@ -73,12 +73,13 @@ def test_exposure_of_a_live_learner_is_drawn_against_what_it_estimates_to_be_due
     # 1.96 standard errors at 1 / 0.6 per merit, within what a share can be: 0 to 1/k
     assert low == pytest.approx([0.5 - 1.96 * 0.01 / 0.6, (0.2 - 1.96 * 0.02) / 0.6, 0.0, 0.0])
     assert high == pytest.approx([0.5, (0.2 + 1.96 * 0.02) / 0.6, (0.1 + 1.96 * 0.06) / 0.6, 0.0])
+    assert ax.get_xlabel() == "share due, as estimated"
     assert "after 100 queries" in ax.get_title()
 
 
 def test_exposure_of_a_live_learner_bears_few_estimates_and_unknown_errors():
     nan = np.nan
-    ax = plot.exposure(live([0.3, nan, nan, nan], [nan, nan, nan, 0.1], [6, 5, 3, 1], k=2))
+    ax = plot.exposure(live([0.3, nan, nan, nan], [nan, nan, nan, nan], [6, 5, 3, 1], k=2))
     assert ax.containers[0].lines[0].get_xdata() == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6])
     with pytest.raises(ValueError, match="source must have estimated a merit above 0, got none"):
         plot.exposure(live([nan, nan], [nan, nan], [1, 1], k=1))
