@@ -177,11 +177,13 @@ def test_worthless_arms_are_found_and_cost_little():
 
 def test_standard_errors_and_diagnostics_tell_the_truth():
     game = additive(np.linspace(0.05, 0.3, 5), noise=Bernoulli())
-    z = []
+    z, curvature = [], []
     for seed in range(60):
         learner = EvenHand(5, 2, seed=seed)
         evenhand.simulate(learner, game, 4000, target=np.full(5, 0.4), seed=seed + 1)
-        z.append((learner.merit - game.kshapley(2)) / learner.estimate().stderr)
+        found = learner.estimate()
+        z.append((learner.merit - game.kshapley(2)) / found.stderr)
+        curvature.append(found.diagnostics.curvature)
     squares = np.mean(np.square(z), axis=1)  # 1 where the errors are as stated, a fifth allowed
     assert abs(squares.mean() - 1.0) < 0.2 + 3.0 * sem(squares)
     shown = learner.estimate().diagnostics
@@ -192,7 +194,8 @@ def test_standard_errors_and_diagnostics_tell_the_truth():
     assert 1.0 <= shown.largest_weight < 50.0
     assert shown.size_shares.tolist() == pytest.approx([0.6, 0.4])
     assert np.all((shown.trust >= 0) & (shown.trust <= 1))
-    assert shown.curvature < 0.5
+    # of an additive game it is 0; one learner in ten is off by 0.5 after so few rewards
+    assert np.mean(curvature) + 3.0 * sem(curvature) < 0.3
     assert shown.mixing == pytest.approx((1 + 3960 / 5) ** (-1 / 3), rel=0.01)
 
 

@@ -14,7 +14,7 @@ from evenhand.learners import ETCG, URS, FairCMAB, GapE, IWKSVFair, MURaS
 from evenhand.learners.etcg import plays_per_set
 from evenhand.learners.fair_cmab import largest_quota
 from evenhand.learners.means import add_prefix_gains
-from evenhand.metrics import FairnessLoss, target_losses
+from evenhand.metrics import FairnessLoss, known_arm_losses
 from tests import reference
 from tests.stat_checks import check_frequencies, check_mean
 
@@ -126,7 +126,7 @@ def test_losses_of_known_sets_and_known_targets_are_the_definition(target):
         assert FairnessLoss(target, K)(batch)[0, 0] == pytest.approx(naive)
         if target.max() <= 1:
             assert naive == pytest.approx(2 * (K - target[arms].sum()))
-    table = target_losses(target, K)
+    table = known_arm_losses(target, K)
     for arm in range(M):
         others = [a for a in range(M) if a != arm]
         for r in range(1, K + 1):
@@ -146,7 +146,7 @@ def test_target_exposure_tells_the_two_queries_of_a_pair_apart():
     learner = GapE(M, K, 1000, seed=0)
     batch = learner.ask(40)
     assert isinstance(batch.exposure, Target)
-    loss, table = FairnessLoss(TARGET, K)(batch), target_losses(TARGET, K)
+    loss, table = FairnessLoss(TARGET, K)(batch), known_arm_losses(TARGET, K)
     for row, arm in enumerate(batch.exposure.arms):
         before, withit = batch.sizes[row]
         assert withit == before + 1
