@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evenhand.files import replacing
 from evenhand.games.cascade.graph import Graph
 from evenhand.typing import Ints
 
@@ -100,7 +101,9 @@ def _combined_text() -> str:
         ) from None
     text = _checked(raw, SOURCE)
     with contextlib.suppress(OSError):  # a cache that cannot be written is not needed now
-        _keep(raw, _cache() / NAMES[1])
+        _cache().mkdir(parents=True, exist_ok=True)
+        with replacing(_cache() / NAMES[1]) as file:
+            file.write(raw)
     return text
 
 
@@ -108,14 +111,6 @@ def _cache() -> Path:
     """Return the user's cache directory of this package."""
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(base) if base else Path.home() / ".cache") / "evenhand"
-
-
-def _keep(raw: bytes, path: Path) -> None:
-    """Write a file so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(raw)
-    part.replace(path)
 
 
 def _checked(raw: bytes, source: str) -> str:

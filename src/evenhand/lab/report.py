@@ -12,6 +12,7 @@ from jinja2 import Environment
 from matplotlib.figure import Figure
 
 from evenhand import __version__
+from evenhand.files import replacing
 from evenhand.lab.claims import check
 from evenhand.lab.experiments import Experiment, load_preset, preset_names
 from evenhand.lab.figures import draw, draw_differences
@@ -51,7 +52,8 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
         hours=results["seconds"].sum() / 3600,
     )
     path = folder / "report.html"
-    path.write_text(text)
+    with replacing(path) as file:
+        file.write(text.encode())
     return path
 
 

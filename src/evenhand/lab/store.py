@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from evenhand.files import replacing
 from evenhand.lab.cells import Cell
 
 LISTS = ("checkpoints", "selections")
@@ -71,9 +72,8 @@ class Store:
             "machine": machine or describe_machine(),
             "versions": describe_versions(),
         }
-        part = path.with_suffix(f".{os.getpid()}.part")
-        pl.DataFrame([row], schema=SCHEMA).write_parquet(part)
-        part.replace(path)
+        with replacing(path) as file:
+            pl.DataFrame([row], schema=SCHEMA).write_parquet(file)
 
     def finished(self, cells: Iterable[Cell]) -> set[str]:
         """Ids of the cells that have a good result."""
@@ -94,10 +94,9 @@ class Store:
     def pack(self, name: str, cells: Iterable[Cell]) -> Path:
         """Write the results of an experiment's cells as one file."""
         path = self.folder / f"{name}.parquet"
-        part = path.with_suffix(f".{os.getpid()}.part")
         frame = self.read(cells)
-        frame.write_parquet(part, compression="zstd", compression_level=15)
-        part.replace(path)
+        with replacing(path) as file:
+            frame.write_parquet(file, compression="zstd", compression_level=15)
         return path
 
     def _one(self, path: Path) -> pl.DataFrame | None:
