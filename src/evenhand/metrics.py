@@ -52,6 +52,13 @@ class FairnessLoss:
         inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
         return self.of_targets[exposure.arms[:, None], inside]
 
+    def total(self, batch: Batch) -> float:
+        """Return the loss of all queries of a batch together."""
+        loss = self(batch)
+        if isinstance(loss, float):
+            return loss * batch.queries
+        return float((loss * batch.times[:, None]).sum())
+
 
 @compiled
 def _losses_of_sets(orders: Ints, sizes: Ints, target: Floats) -> Floats:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from evenhand.lab.cells import Cell
+from evenhand.lab.paper.experiments import load_preset
 from evenhand.lab.store import Store
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -27,6 +28,12 @@ def test_every_kept_id_is_computed_from_what_the_cell_is(path):
         content = json.loads(key)
         cell = Cell(**{name: content[name] for name in names})
         assert (cell.key, cell.id) == (key, found)
+
+
+@pytest.mark.parametrize("path", PACKED, ids=[path.stem for path in PACKED])
+def test_every_kept_cell_is_one_of_its_experiment(path):
+    cells = {cell.id for cell in load_preset(path.stem).all_cells()}
+    assert set(pl.read_parquet(path, columns=["id"])["id"]) <= cells
 
 
 def test_kept_results_are_read(monkeypatch):

@@ -1,4 +1,4 @@
-"""Results on disk: one small Parquet file a cell, or one packed file an experiment."""
+"""Results on disk: one small Parquet file per cell, or one packed file per experiment."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
@@ -13,9 +14,7 @@ import polars as pl
 from evenhand.files import replacing
 from evenhand.lab.cells import Cell
 
-LISTS = ("checkpoints", "selections")
-FLOAT_LISTS = ("curve", "merit", "merit_stderr", "estimate", "marginals")
-SCHEMA: dict[str, Any] = {
+SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "id": pl.String,
     "key": pl.String,
     "game": pl.String,
@@ -31,13 +30,12 @@ SCHEMA: dict[str, Any] = {
     "alignment": pl.Float64,
     "queries": pl.Int64,
     "reward": pl.Float64,
-    **{name: pl.List(pl.Int64) for name in LISTS},
-    **{name: pl.List(pl.Float64) for name in FLOAT_LISTS},
+    "selections": pl.List(pl.Int64),
+    "merit": pl.List(pl.Float64),
     "seconds": pl.Float64,
     "machine": pl.String,
     "versions": pl.String,
 }
-TIMING = ("seconds", "machine", "versions")  # what may differ between equal results
 
 
 class Store:
@@ -51,11 +49,28 @@ class Store:
         self.folder = folder
         self.set_aside: list[str] = []
 
+    def __repr__(self) -> str:
+        packed = len(list(self.folder.glob("*.parquet")))
+        loose = len(list((self.folder / "cells").glob("*.parquet")))
+        return f"Store({str(self.folder)!r}: {packed} packed files, {loose} single cells)"
+
+    def prepare(self) -> None:
+        """Make the directory, and refuse one that cannot be written before any work is done."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise type(error)(
+                f"--results must be a folder that can be written, got {self.folder}: "
+                f"{error.strerror}"
+            ) from None
+
     def path(self, cell: Cell) -> Path:
         """Where a cell's result lies."""
         return self.folder / "cells" / f"{cell.id}.parquet"
 
-    def write(self, cell: Cell, record: dict[str, Any], machine: str | None = None) -> None:
+    def write(self, cell: Cell, record: dict[str, Any]) -> None:
         """Write a cell's result so that nobody ever sees half of it."""
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +84,7 @@ class Store:
             "replication": cell.replication,
             "seed": cell.seed,
             **record,
-            "machine": machine or describe_machine(),
+            "machine": describe_machine(),
             "versions": describe_versions(),
         }
         with replacing(path) as file:

@@ -128,6 +128,8 @@ class ETCG(Learner):
     array([0., 0., 1., 1.])
     """
 
+    name = "etcg"
+    trajectory = 1
     notes = ("arms", "phases")
 
     def __init__(self, m: int, k: int, horizon: int, *, seed: Seed) -> None:

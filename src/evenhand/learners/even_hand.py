@@ -85,6 +85,8 @@ class EvenHand(Learner):
     ((20,), (20, 2))
     """
 
+    name = "even-hand"
+    trajectory = 2
     notes = ("weights",)
 
     def __init__(self, m: int, k: int, *, sizes: ArrayLike | None = None, seed: Seed) -> None:

@@ -63,6 +63,8 @@ class FairCMAB(Learner):
     True
     """
 
+    name = "fair-cmab"
+    trajectory = 1
     notes = ("arms", "phases")
 
     def __init__(

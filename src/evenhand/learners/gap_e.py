@@ -46,6 +46,8 @@ class GapE(Learner):
     [0, 1, 2, 3]
     """
 
+    name = "gap-e"
+    trajectory = 1
     notes = ("arms",)
 
     def __init__(

@@ -61,6 +61,8 @@ class IWKSVFair(Learner):
     0.5
     """
 
+    name = "iw-ksvfair"
+    trajectory = 2
     notes = ("weights",)
 
     def __init__(

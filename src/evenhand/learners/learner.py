@@ -78,6 +78,8 @@ class Learner(ABC):
     True
     """
 
+    name: ClassVar[str]  # in experiment files
+    trajectory: ClassVar[int] = 1  # bump when a release changes the random numbers
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners by name, for loading
     notes: ClassVar[tuple[str, ...]] = ()  # names of what a receipt carries back
 

@@ -60,6 +60,8 @@ class MURaS(Learner):
     ((5, 2), True)
     """
 
+    name = "muras"
+    trajectory = 2
     notes = ("arms",)
 
     def __init__(

@@ -21,6 +21,9 @@ class URS(Learner):
     ((15, 2), 1000000000, False)
     """
 
+    name = "urs"
+    trajectory = 2
+
     def __init__(self, m: int, k: int, *, seed: Seed) -> None:
         super().__init__(m, k, None, seed)
         self._design = Uniform(self.m, self.k)

@@ -45,6 +45,9 @@ class CudaCascade(IndependentCascade):
     array([[0.667, 1.   ]])
     """
 
+    trajectory = 1
+    needs_gpu = True
+
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:
         super().__init__(edges, m, p)
         self._forward = _CardArcs(find_card(), self.arcs)

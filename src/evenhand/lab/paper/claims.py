@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.lab.differences import LOWEST, PER_DECADE
 from evenhand.lab.experiments import Experiment
-from evenhand.lab.series import Series, mean, series, shares_at_end, timed
+from evenhand.lab.paper.differences import LOWEST, PER_DECADE
+from evenhand.lab.paper.timing import timed
+from evenhand.lab.series import Series, mean, series, shares_at_end
 from evenhand.typing import Floats
 
 LOW = ("IW-KSVFair", "IW-KSVFair (approx)", "MURaS")
