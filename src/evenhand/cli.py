@@ -81,7 +81,7 @@ def run(
     """Run an experiment of your own, described in a TOML file."""
     from evenhand.lab.experiments import load_file
 
-    sys.path.insert(0, str(Path.cwd()))  # games named module:callable
+    sys.path.insert(0, str(Path.cwd()))  # games named module:function
     limit = None if max_horizon is None else int(max_horizon)
     experiment = load_file(file).cut(limit, replications)
     _run([experiment], results, workers, scheduler, dry_run)
@@ -196,8 +196,10 @@ def _checkout() -> Path:
 def _run_differences(folder: Path) -> None:
     """Figure 3 is no grid of cells: one run that compares two designs at every round."""
     from evenhand.lab.paper.differences import write_differences
+    from evenhand.lab.store import Store
     from evenhand.lab.tables import counting_bar
 
+    Store(folder).prepare()
     with counting_bar("fig3", 100_000) as advance:
         write_differences(folder, advance)
 

@@ -286,6 +286,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(tiny, tiny_results, tmp_
     for name in ("tiny", "fig3"):
         for ending in ("svg", "pdf", "png"):
             assert (folder / "figures" / f"{name}.{ending}").is_file()
+    assert write_report(folder, [tiny]).read_text() == page  # to the last id
 
 
 def test_the_report_opens_in_a_browser(tiny, tiny_results, tmp_path):
@@ -536,6 +537,8 @@ def test_what_cannot_be_done_is_said_before_anything_runs(tmp_path, monkeypatch)
         assert isinstance(done.exception, OSError)
         message = f"--results must be a folder that can be written, got {folder}: "
         assert str(done.exception).startswith(message)
+        fig3 = invoke("reproduce", "fig3", "--results", folder)
+        assert str(fig3.exception).startswith(message)
     for wrong in ("nobody:make", "nobody.py:make"):
         done = invoke("merit", wrong, 2)
         assert "is there a nobody.py in the current folder?" in str(done.exception)

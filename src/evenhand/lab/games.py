@@ -57,7 +57,7 @@ def _drawn(family: str, m: int, k: int, rng: np.random.Generator) -> Game:
 
 
 def _own(kind: str) -> Callable[..., Any]:
-    """A maker of the user's, named ``module:callable`` or ``module.py:callable``."""
+    """A maker of the user's, named ``module:function`` or ``module.py:function``."""
     path, _, name = kind.partition(":")
     module = path.removesuffix(".py").replace("/", ".")
     try:
@@ -151,7 +151,8 @@ def seconds_per_query(config: dict[str, Any]) -> float:
     """Roughly how long a query takes, with a learner that learns from every reward."""
     if not isinstance(MAKERS.get(config["kind"]), partial):
         return 2e-7
-    return 1.5e-5 if config.get("both_ways") else 1e-6  # a cascade on the Facebook graph
+    slow = config.get("both_ways") and not needs_gpu(config["kind"])  # it reaches far more nodes
+    return 1.5e-5 if slow else 1e-6
 
 
 def _described(kind: str) -> Any:

@@ -1,11 +1,11 @@
 """One self-contained page with the figures of experiments and the numbers behind them."""
 
-import io
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import polars as pl
 from jinja2 import Environment
@@ -64,29 +64,23 @@ def draw_section(
     figure = draw(experiment, results, kinds)
     if figure is None:
         return None
-    keep(figure, folder / "figures" / experiment.name)
     return {
         "name": experiment.name,
         "title": experiment.title,
         "note": experiment.note,
-        "svg": as_svg(figure),
+        "svg": keep(figure, folder / "figures" / experiment.name),
         "tables": [] if experiment.figure == "armwise" else _tables(experiment, results),
         "source": experiment.source,
     }
 
 
-def keep(figure: Figure, stem: Path) -> None:
-    """Save a figure in every format."""
+def keep(figure: Figure, stem: Path) -> str:
+    """Save a figure in every format; returns its SVG to stand in a page."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    for ending, metadata in METADATA.items():
-        figure.savefig(stem.with_suffix(f".{ending}"), dpi=150, metadata=metadata)
-
-
-def as_svg(figure: Figure) -> str:
-    """Return a figure as SVG to stand in a page."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
-    text = buffer.getvalue()
+    with mpl.rc_context({"svg.hashsalt": "evenhand"}):  # the same ids every time
+        for ending, metadata in METADATA.items():
+            figure.savefig(stem.with_suffix(f".{ending}"), dpi=150, metadata=metadata)
+    text = stem.with_suffix(".svg").read_text()
     return text[text.index("<svg") :]
 
 

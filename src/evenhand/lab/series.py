@@ -19,13 +19,9 @@ class Series(NamedTuple):
     alignment: Floats
     seconds: Floats
 
-    def complete(self) -> Floats:
-        """Replications (r', n) that have every horizon."""
-        return self.regret[:, ~np.isnan(self.regret).any(axis=0)].T
-
     def growth(self) -> Slope | None:
         """Slope of log regret in log horizon, if there are enough horizons and replications."""
-        rows = self.complete()
+        rows = self.regret[:, ~np.isnan(self.regret).any(axis=0)].T  # with every horizon
         if len(self.horizons) < 3 or len(rows) == 0:
             return None
         return slope(self.horizons.astype(np.float64), rows if len(rows) > 1 else rows[0])

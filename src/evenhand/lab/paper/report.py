@@ -11,7 +11,7 @@ from evenhand.lab.paper.figures import KINDS, draw_differences
 from evenhand.lab.paper.fractions import HEAD as FRACTIONS
 from evenhand.lab.paper.fractions import fractions
 from evenhand.lab.paper.timing import timed
-from evenhand.lab.report import Section, as_svg, draw_section, keep, write_page
+from evenhand.lab.report import Section, draw_section, keep, write_page
 from evenhand.lab.store import Store
 
 TIMING = ("game", "learner", "T", "seconds here (median)", "runs", "seconds in the paper")
@@ -36,22 +36,16 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
             section |= {"plain": {"head": TIMING, "rows": rows}, "tables": []}
         sections.append(section)
         drawn[experiment.name] = experiment
-    differences = _read_differences(folder)
-    if differences is not None:
+    differences, path = None, folder / "differences.json"
+    if path.is_file():
+        differences = json.loads(path.read_text())
         sections.append(_differences(differences, folder))
     sections.sort(key=lambda s: (not s["name"].startswith("fig"), s["name"]))
     return write_page(folder, results, sections, check(drawn, results, differences))
 
 
-def _read_differences(folder: Path) -> dict[str, Any] | None:
-    path = folder / "differences.json"
-    return json.loads(path.read_text()) if path.is_file() else None
-
-
 def _differences(record: dict[str, Any], folder: Path) -> Section:
     """The section of figure 3, with the paper's numbers."""
-    figure = draw_differences(record)
-    keep(figure, folder / "figures" / "fig3")
     rows = [
         ("number of differences", f"{record['n']:,}", "1,550,400,000"),
         ("mean", f"{record['mean']:.3g}", "3.04e-10"),
@@ -68,7 +62,7 @@ def _differences(record: dict[str, Any], folder: Path) -> Section:
             "T = 1e6 that refreshes every round. Where a policy is capped at exactly 1, sets "
             "without that arm have probability 0 in both designs: those are most of the zeros."
         ),
-        "svg": as_svg(figure),
+        "svg": keep(draw_differences(record), folder / "figures" / "fig3"),
         "plain": {"head": ("", "here", "paper"), "rows": rows},
         "tables": [],
         "source": "",
