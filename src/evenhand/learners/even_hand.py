@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from evenhand.checks import check_number, check_vector
 from evenhand.designs import ConditionalPoisson, Mixture
@@ -161,9 +160,9 @@ class EvenHand(Learner):
     def _proportional(self, found: Estimates) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
         rate = self._rate()
-        even, share = np.ones(self.m), self.k / self.m
+        share = self.k / self.m
         scores = np.maximum(found.merit, 1e-9 * found.merit.max())
-        return clip_to_sum(scores, rate * share * even, (1.0 - rate * (1.0 - share)) * even, self.k)
+        return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
@@ -187,18 +186,12 @@ class EvenHand(Learner):
         self._pending = Pending(orders=orders, sizes=sizes[:, None], weights=weights)
 
     def _draw(self, r: int, n: int) -> tuple[Ints, Floats]:
-        r"""Draw n sets of r arms with marginals r/K pi, and the weights of their members.
-
-        A member's weight is :math:`p_a / (P(S) \binom{M-1}{r-1})`, the chance of S among the r-sets
-        with a when all are equally likely, over that when they are drawn by the design.
-        """
+        """Draw n sets of r arms with marginals r/K pi, and the weights of their members."""
         target = r / self.k * self._policy
         rest = np.clip((target - self._mixing * r / self.m) / (1.0 - self._mixing), 0.0, 1.0)
         design = Mixture(ConditionalPoisson.fit(rest), self._mixing)
         sets = design.sample(n, self._rng)
-        log_sets = gammaln(self.m) - gammaln(r) - gammaln(self.m - r + 1)
-        even = np.exp(-design.log_prob(sets) - log_sets)
-        return sets, design.marginals[sets] * even[:, None]
+        return sets, design._weights(sets)
 
     def _ask(self, limit: int) -> Draft:
         if not self._pending.left:

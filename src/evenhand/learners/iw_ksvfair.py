@@ -3,7 +3,6 @@
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from evenhand import designs, theory
 from evenhand.checks import check_number
@@ -95,9 +94,6 @@ class IWKSVFair(Learner):
         self._rounds = 0  # of all policies made so far
         self._pending = Pending()
         self._prefixes = np.arange(1, self.k + 1)
-        self._log_sets = float(
-            gammaln(self.m + 1) - gammaln(self.k + 1) - gammaln(self.m - self.k + 1)
-        )
 
     @classmethod
     def no_mix(cls, m: int, k: int, horizon: int, **options: Any) -> Self:
@@ -152,8 +148,7 @@ class IWKSVFair(Learner):
         """Importance weights (n, k) of drawn rows (Alg. 1, line 15)."""
         if self.weights == "none":
             return np.ones(orders.shape)
-        log_prob = mixture.design._log_prob(orders)  # unchecked: rows of its own
-        return weigh(mixture.marginals, orders, log_prob + self._log_sets, self.eta)
+        return mixture._weights(orders)  # unchecked: rows of its own
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop
@@ -194,7 +189,7 @@ class IWKSVFair(Learner):
         arrays = {"totals": self._totals.copy(), "counts": self._counts.copy()}
         arrays |= {name: array.copy() for name, array in self._pending.state().items()}
         if self._mixture is not None:
-            state = self._mixture.design.state()
+            state = self._mixture.design.warm_state()
             arrays |= {f"design_{name}": array.copy() for name, array in state.items()}
         return {"rounds": self._rounds}, arrays
 
@@ -234,21 +229,6 @@ def clipped_means(totals: Floats, counts: Ints, floor: float) -> Floats:
     for a in range(len(totals)):
         result[a] = min(max(totals[a] / max(counts[a], 1), floor), 1.0)
     return result
-
-
-@compiled
-def weigh(marginals: Floats, orders: Ints, log_relative: Floats, eta: float) -> Floats:
-    """Weights (n, k) of the members of sets, given log C(M, K) P(S).
-
-    C(M-1, K-1) = C(M, K) K / M, and C(M, K) P_mix(S) = (1 - eta) C(M, K) P(S) + eta.
-    """
-    n, k = orders.shape
-    weights = np.empty((n, k))
-    for i in range(n):
-        row = len(marginals) / k / ((1.0 - eta) * np.exp(log_relative[i]) + eta)
-        for r in range(k):
-            weights[i, r] = marginals[orders[i, r]] * row
-    return weights
 
 
 @compiled

@@ -1,6 +1,5 @@
 """MURaS: explore all arms uniformly, then commit to the fair policy of the estimates (Alg. 2)."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from evenhand.designs import (
     DependentRounding,
     Design,
     EnumeratedMaxEntropy,
+    Fitted,
     Systematic,
 )
 from evenhand.exchange.batch import Batch, Marginals, Target
@@ -21,11 +21,11 @@ from evenhand.policy import fill
 from evenhand.subsets.predecessors import write_predecessors
 from evenhand.typing import Floats, Ints, compiled
 
-ROUNDINGS: dict[str, Callable[[Floats], Design]] = {
+ROUNDINGS: dict[str, type[Fitted]] = {
     "DependentRounding": DependentRounding,
     "Systematic": Systematic,
-    "ConditionalPoisson": ConditionalPoisson.fit,
-    "EnumeratedMaxEntropy": EnumeratedMaxEntropy.fit,
+    "ConditionalPoisson": ConditionalPoisson,
+    "EnumeratedMaxEntropy": EnumeratedMaxEntropy,
 }
 
 
@@ -137,7 +137,7 @@ class MURaS(Learner):
             self._committed.flags.writeable = False  # handed out with every batch
             self._order = self._rng.permutation(self.m)
         if self._design is None:
-            self._design = ROUNDINGS[self._rounding](self._committed[self._order])
+            self._design = ROUNDINGS[self._rounding].fit(self._committed[self._order])
         sets, times = self._design.tally(countable(self._design, limit), self._rng)
         return Draft.unlearnt(self._order[sets], times, Marginals(self._committed))
 
