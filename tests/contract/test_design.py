@@ -135,7 +135,7 @@ def test_dependent_rounding_has_no_log_prob():
     for name in ("log_prob", "weights"):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'; use ConditionalPoisson"):
             getattr(design, name)
-    with pytest.raises(AttributeError, match="no attribute 'colour'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
         design.colour  # noqa: B018
 
 

@@ -51,7 +51,11 @@ def test_heads_of_the_left_half_vary_as_they_should():
 
 @pytest.mark.parametrize(
     "design",
-    [Uniform(4, 2), Systematic.fit([0.5, 0.7, 0.3, 0.5]), ConditionalPoisson.fit([0.6, 0.7, 0.3, 0.4])],
+    [
+        Uniform(4, 2),
+        Systematic.fit([0.5, 0.7, 0.3, 0.5]),
+        ConditionalPoisson.fit([0.6, 0.7, 0.3, 0.4]),
+    ],
     ids=["uniform", "systematic", "conditional_poisson"],
 )
 @pytest.mark.parametrize("n", [500, 100_000])

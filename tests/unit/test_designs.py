@@ -10,7 +10,7 @@ from evenhand.designs import (
     Uniform,
 )
 from evenhand.designs.design import merge
-from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, sigmoid
+from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, n_points, sigmoid
 from evenhand.policy import waterfill
 from tests import reference
 
@@ -48,6 +48,14 @@ def test_recursion_and_contour_agree(m, k, spread):
     np.testing.assert_allclose(one[2], other[2], atol=1e-12)
     np.testing.assert_allclose(one[1] + one[2], 1.0, atol=1e-12)
     assert one[1].sum() == pytest.approx(k, abs=1e-9)
+
+
+def test_so_many_points_of_the_contour_leave_nothing_to_alias():
+    """Bennett's bound on the chance of heads that far from the mean, for all variances."""
+    v = 10.0 ** np.linspace(-6, 7, 2000)
+    n = np.array([n_points(10**9, variance) for variance in v])
+    bound = 2.0 * np.exp(-((v + n) * np.log1p(n / v) - n))
+    assert bound.max() < 1e-35
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 6])
@@ -157,7 +165,9 @@ def test_rounding_errors_in_marginals_are_mended_and_larger_ones_refused():
         assert design.marginals.sum() == pytest.approx(2.0, abs=1e-7)
         with pytest.raises(ValueError, match=r"marginals must sum to an integer"):
             make([0.5, 0.5 + 1e-8, 1.0, 0.0])
-    assert DependentRounding.fit([0.5, 0.5 + 5e-10]).marginals.sum() == pytest.approx(1.0, abs=1e-15)
+    assert DependentRounding.fit([0.5, 0.5 + 5e-10]).marginals.sum() == pytest.approx(
+        1.0, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -341,7 +351,11 @@ def test_bad_marginals_are_refused_by_every_design(make, marginals, error, messa
         (lambda: Uniform(5, 6), ValueError, "k must satisfy 1 <= k <= m, got k=6 with m=5"),
         (lambda: Uniform(0, 1), ValueError, "m must be at least 1, got m=0"),
         (lambda: Mixture(Uniform(3, 1), 1.5), ValueError, r"eta must lie in \[0, 1\], got eta=1.5"),
-        (lambda: Mixture([0.5], 0.5), TypeError, "design must be a design with log_prob, .* got list"),
+        (
+            lambda: Mixture([0.5], 0.5),
+            TypeError,
+            "design must be a design with log_prob, .* got list",
+        ),
         (
             lambda: ConditionalPoisson.from_log_weights([0.0, np.nan], 1),
             ValueError,
