@@ -1,11 +1,11 @@
 """What holds for every design."""
 
-from math import factorial
+from math import comb, factorial
 
 import numpy as np
 import pytest
 
-from evenhand.designs import DependentRounding
+from evenhand.designs import DependentRounding, ExplicitDesign
 from tests import reference
 from tests.contracts import DESIGNS
 from tests.stat_checks import check_frequencies, check_mean, count_sets
@@ -117,9 +117,47 @@ def test_equal_marginals_are_not_the_same_law():
         check_frequencies(count_sets(other, sets), np.exp(design.log_prob(sets)))
 
 
+@listed
+def test_weights_are_the_formula(make):
+    """q_a / (P(S) C(M-1, K-1)); their mean over the sets with an arm is 1."""
+    design = make()
+    sets = np.array(reference.sets_of(design.m, design.k))
+    probabilities = np.exp(design.log_prob(sets))
+    drawn = sets[probabilities > 0.0]
+    chance = probabilities[probabilities > 0.0, None] * comb(design.m - 1, design.k - 1)
+    np.testing.assert_allclose(design.weights(drawn), design.marginals[drawn] / chance, rtol=1e-9)
+    np.testing.assert_array_equal(design._weights(drawn), design.weights(drawn))
+
+
 def test_dependent_rounding_has_no_log_prob():
-    with pytest.raises(NotImplementedError, match="no closed form for the probability of a set"):
-        DependentRounding([0.5, 0.5]).log_prob([[0]])
+    design = DependentRounding.fit([0.5, 0.5])
+    assert not isinstance(design, ExplicitDesign)
+    for name in ("log_prob", "weights"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; use ConditionalPoisson"):
+            getattr(design, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
+        design.colour  # noqa: B018
+
+
+@designs
+def test_a_design_says_what_it_is(make):
+    design = make()
+    line = repr(design)
+    assert type(design).__name__ in line
+    assert f"m={design.m}, k={design.k}, marginals=" in line
+    assert len(line) < 100
+    assert "\n" not in line
+    table = design._repr_html_()
+    assert table.count("<tr>") == design.m + 1
+
+
+@designs
+def test_absurd_numbers_of_draws_are_refused_at_once(make):
+    design, rng = make(), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"n=1\d* sets of \d arms would take .* GiB of memory"):
+        design.sample(10**18, rng)
+    with pytest.raises(ValueError, match=r"n must be below 2\^63"):
+        design.tally(10**30, rng)
 
 
 @designs
@@ -131,9 +169,15 @@ def test_bad_arguments_are_refused(make):
         design.sample(1, None)
     with pytest.raises(ValueError, match="n must be at least 0, got n=-2"):
         design.tally(-2, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=rf"sets must have shape \(n, {design.k}\)"):
-        design.log_prob([list(range(design.k + 1))])
-    with pytest.raises(ValueError, match="sets must hold distinct arms"):
-        design.log_prob([[design.m] * design.k])
-    with pytest.raises(TypeError, match="sets must hold integers"):
-        design.log_prob([[0.5] * design.k])
+
+
+@listed
+def test_bad_sets_are_refused(make):
+    design = make()
+    for ask in (design.log_prob, design.weights):
+        with pytest.raises(ValueError, match=rf"sets must have shape \(n, {design.k}\)"):
+            ask([list(range(design.k + 1))])
+        with pytest.raises(ValueError, match="sets must hold distinct arms"):
+            ask([[design.m] * design.k])
+        with pytest.raises(TypeError, match="sets must hold integers"):
+            ask([[0.5] * design.k])
