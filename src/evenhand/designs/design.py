@@ -53,7 +53,8 @@ class Design(ABC):
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw n sets (n, k), each in uniformly random order."""
         n = check_integer("n", n, 0)
-        check_memory(f"n={n} sets of {self.k} arms", 8 * self.k * n)
+        if n * self.k > BLOCK:
+            check_memory(f"n={n} sets of {self.k} arms", 8 * self.k * n)
         return self._sample(n, check_rng(rng))
 
     @property
@@ -138,7 +139,7 @@ class ExplicitDesign(Design):
     def _weights(self, rows: Ints) -> Floats:
         """Importance weights of rows that the design drew: unchecked."""
         rarity = np.exp(-self._log_prob(rows) - log_comb(self.m - 1, self.k - 1))
-        return self.marginals[rows] * rarity[:, None]
+        return weigh(self.marginals, rows, rarity)
 
 
 class Fitted(Protocol):
@@ -168,6 +169,16 @@ def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -
     k = sets.shape[1]
     orders = all_orders(k) if k <= MAX_ORDERED else np.arange(k, dtype=np.uint32)[None, :]
     return _draw_listed(table, sets, orders, numbers)
+
+
+@compiled
+def weigh(marginals: Floats, rows: Ints, rarity: Floats) -> Floats:
+    """Marginals (n, k) of the members of each row, times the row's rarity."""
+    weights = np.empty(rows.shape)
+    for i in range(len(rows)):
+        for r in range(rows.shape[1]):
+            weights[i, r] = marginals[rows[i, r]] * rarity[i]
+    return weights
 
 
 @compiled
