@@ -112,16 +112,19 @@ def absorb(
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
-) -> int:
-    """Add the rewards of one set a row, nan skipped; returns how many there were.
+) -> tuple[int, float]:
+    """Add the rewards of one set per row, nan skipped.
 
-    ``weights`` (n, k) are those of the members.
+    ``weights`` (n, k) are those of the members. Returns how many rewards there were, and the
+    largest of all weights.
     """
     weighted, lines, surprises, bend = sums
     worth, gamma, expected, offset = forecast
-    told = 0
+    told, largest = 0, 0.0
     for i in range(len(orders)):
         r, reward = sizes[i, 0], rewards[i, 0]
+        for j in range(r):
+            largest = max(largest, weights[i, j])
         if np.isnan(reward):
             continue
         told += 1
@@ -153,7 +156,7 @@ def absorb(
             cell[1] += w * corrected
             cell[2] += w * w
             cell[3] += (w * surprise) ** 2
-    return told
+    return told, largest
 
 
 @compiled
@@ -345,8 +348,9 @@ class Evidence:
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
-        self.told += absorb(self.sums, self.forecast, *rows, rewards)
-        self.largest = max(self.largest, float(rows.weights.max()))
+        told, largest = absorb(self.sums, self.forecast, *rows, rewards)
+        self.told += told
+        self.largest = max(self.largest, largest)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
