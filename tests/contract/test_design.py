@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evenhand.designs import DependentRounding
+from evenhand.testing.statistics import check_frequencies, check_mean, count_sets
 from tests import reference
 from tests.contracts import DESIGNS
-from tests.stat_checks import check_frequencies, check_mean, count_sets
 
 designs = pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS)
 listed = pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import shapiq
 
 from evenhand import kshapley, merit
 from evenhand.games import CudaCascade, IndependentCascade
+from evenhand.testing.statistics import check_mean
 from tests import reference
 from tests.contracts import GAMES
-from tests.stat_checks import check_mean
 
 games = pytest.mark.parametrize("make", GAMES.values(), ids=GAMES)
 ORDERS = np.array([[3, 1, 4], [0, 2, 1], [4, 3, 2]])

@@ -9,8 +9,8 @@ import pytest
 from evenhand import games, kshapley, merit
 from evenhand.datasets import facebook_stand_in
 from evenhand.merit.running_mean import RunningMean
+from evenhand.testing.statistics import check_estimate, check_mean
 from tests.contracts import GAMES
-from tests.stat_checks import check_estimate, check_mean
 
 pytestmark = pytest.mark.statistical
 RNG = partial(np.random.default_rng, 0)

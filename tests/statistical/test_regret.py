@@ -10,7 +10,7 @@ from evenhand import designs, fair_policy, kshapley, simulate
 from evenhand.games import synthetic
 from evenhand.learners import ETCG, URS, GapE, IWKSVFair
 from evenhand.randomness.streams import stream
-from tests.stat_checks import check_mean
+from evenhand.testing.statistics import check_mean
 
 pytestmark = pytest.mark.statistical
 SEED = 2026

@@ -2,7 +2,7 @@ import numpy as np
 
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
 from evenhand.randomness.xoshiro import draw_word, start_words
-from tests.stat_checks import check_frequencies
+from evenhand.testing.statistics import check_frequencies
 
 # the first words of the authors' generator started at 1, 2, 3, 4
 XOSHIRO = [
