@@ -9,14 +9,14 @@ from evenhand.checks import check_vector
 from evenhand.games import SetFunction
 from evenhand.games.noise import Noise
 from evenhand.merit import Estimate
-from evenhand.simulation.loop import Run
+from evenhand.simulation import Run
 from evenhand.typing import Bools, Floats
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def from_shapiq(game: Any, *, noise: Noise | None = None) -> SetFunction:
-    r"""Make a game here of a shapiq game.
+    r"""Make a game of this package of a shapiq game.
 
     The other way round needs no adapter: ``game.value`` of any game here takes what shapiq passes
     to a game, so ``shapiq.ExactComputer(game.value, n_players=game.m)`` works.
@@ -45,7 +45,7 @@ def from_shapiq(game: Any, *, noise: Noise | None = None) -> SetFunction:
             "wrap a plain function with evenhand.games.SetFunction"
         )
     m = int(game.n_players)
-    empty = _value_of_empty(game, m)
+    empty = float(np.asarray(game(np.zeros((1, m), np.bool_)), dtype=np.float64).reshape(-1)[0])
 
     def centred(sets: Bools) -> Floats:
         return np.asarray(game(sets), dtype=np.float64) - empty
@@ -53,15 +53,11 @@ def from_shapiq(game: Any, *, noise: Noise | None = None) -> SetFunction:
     return SetFunction(centred, m, noise=noise)
 
 
-def _value_of_empty(game: Any, m: int) -> float:
-    return float(np.asarray(game(np.zeros((1, m), np.bool_)), dtype=np.float64).reshape(-1)[0])
-
-
 def to_shapiq(merit: ArrayLike | Estimate) -> Any:
-    """Make shapiq ``InteractionValues`` of merits, for its plots and tables.
+    """Make shapiq ``InteractionValues`` of merits, for shapiq's plots and tables.
 
-    shapiq has no name for K-Shapley values: they are labelled ``SV``, the Shapley value, which
-    they are for K = M.
+    shapiq has no name for K-Shapley values. They are labelled ``SV``, the Shapley value, which is
+    what they are for K = M.
 
     Parameters
     ----------
@@ -77,8 +73,13 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
     >>> values.n_players, round(float(values[(2,)]), 4)
     (3, 0.15)
     """
-    from shapiq import InteractionValues
-
+    try:
+        from shapiq import InteractionValues
+    except ImportError:
+        raise ImportError(
+            "evenhand.adapters.to_shapiq needs shapiq; install it with: "
+            "pip install 'shapiq>=1.4,<1.5'"
+        ) from None
     queries = merit.queries if isinstance(merit, Estimate) else None
     given = merit.merit if isinstance(merit, Estimate) else merit
     values = check_vector("merit", given, -np.inf, np.inf)
@@ -95,31 +96,32 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
 
 
 def arms(run: Run) -> Columns:
-    """One row an arm: what it was due, what it got, what the learner thinks of it.
+    """One row per arm: what it was due, what it got, and how the learner judges it.
 
     ``polars.DataFrame`` and ``pandas.DataFrame`` both take the columns as they are.
 
     Returns
     -------
     dict
-        ``arm``; ``due`` and ``exposure``, shares that sum to 1; ``selections``, the count behind
-        the exposure; ``merit``, the learner's estimate; ``marginal``, its next query's.
+        ``arm``; ``name``, where the arms have names; ``due`` and ``exposure``, shares that sum to
+        1; ``selections``, the count behind the exposure; ``merit``, the learner's estimate;
+        ``marginal``, what its next query gives the arm.
 
     Examples
     --------
     >>> import evenhand, polars
     >>> from evenhand.games import additive
     >>> from evenhand.learners import URS
-    >>> run = evenhand.simulate(
-    ...     URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, target=[0.2, 0.3, 0.5], seed=2
-    ... )
+    >>> run = evenhand.simulate(URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, seed=1)
     >>> polars.DataFrame(arms(run)).columns
     ['arm', 'due', 'exposure', 'selections', 'merit', 'marginal']
     """
+    named = {} if run.names is None else {"name": np.array(run.names)}
     return {
         "arm": np.arange(len(run.selections)),
-        "due": run.target / run.target.sum(),
-        "exposure": run.selections / max(1, run.selections.sum()),
+        **named,
+        "due": run.due,
+        "exposure": run.exposure,
         "selections": run.selections,
         "merit": run.merit,
         "marginal": run.marginals,
@@ -127,16 +129,14 @@ def arms(run: Run) -> Columns:
 
 
 def curve(run: Run) -> Columns:
-    """One row a checkpoint: ``queries`` and cumulative ``regret``; see :func:`arms`.
+    """One row per checkpoint: ``queries`` and cumulative ``regret``; see :func:`arms`.
 
     Examples
     --------
     >>> import evenhand, polars
     >>> from evenhand.games import additive
     >>> from evenhand.learners import URS
-    >>> run = evenhand.simulate(
-    ...     URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, target=[0.2, 0.3, 0.5], seed=2
-    ... )
+    >>> run = evenhand.simulate(URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, seed=1)
     >>> polars.DataFrame(curve(run)).columns
     ['queries', 'regret']
     """

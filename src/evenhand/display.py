@@ -24,7 +24,7 @@ def span(values: NDArray[Any]) -> str:
     return low if low == high else f"{low}..{high}"
 
 
-def html_table(columns: Mapping[str, NDArray[Any]], n_rows: int) -> str:
+def html_table(columns: Mapping[str, NDArray[Any]], n_rows: int, caption: str = "") -> str:
     """Make an HTML table of the first of some rows, and say how many more there are.
 
     Examples
@@ -35,8 +35,9 @@ def html_table(columns: Mapping[str, NDArray[Any]], n_rows: int) -> str:
     """
     rows = zip(*(column[:MAX_ROWS].tolist() for column in columns.values()), strict=True)
     lines = [_row("th", list(columns)), *(_row("td", cells) for cells in rows)]
-    more = f"<p>and {n_rows - MAX_ROWS} more</p>" if n_rows > MAX_ROWS else ""
-    return f"<table>{''.join(lines)}</table>{more}"
+    more = f"<p>and {n_rows - MAX_ROWS:,} more</p>" if n_rows > MAX_ROWS else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}{''.join(lines)}</table>{more}"
 
 
 def _row(tag: str, cells: Any) -> str:

@@ -6,43 +6,49 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_vector
+from evenhand.checks import check_integer, check_vector
+from evenhand.display import html_table
 from evenhand.exchange.batch import Batch, Determined, Marginals
 from evenhand.typing import Floats, Ints, compiled
 
 
 class FairnessLoss:
-    r"""Query-normalised fairness loss of the queries of a batch.
+    r"""How far the queries of a batch are from fair, each set scaled to K arms.
 
-    A query of r arms whose set, given the history, has marginals p (sum r) loses
-    :math:`\| \frac Kr p - \pi^* \|_1`, whatever its size. The empty set is charged what the same
-    query would be charged at any other size.
+    A query of r arms that holds each arm with the chances p (sum r), given all that happened
+    before it was drawn, loses :math:`\| \frac Kr p - \pi^* \|_1`. A drawn set that happens to be
+    empty loses what it would lose at any other size, as :math:`\frac Kr p` is the same for all.
 
     Parameters
     ----------
     target
-        :math:`\pi^*` (m,), sums to k.
+        Fair marginals :math:`\pi^*` (m,), which sum to k.
     k
         Budget.
 
     Examples
     --------
     >>> from evenhand.learners import URS
-    >>> loss = FairnessLoss(np.array([0.9, 0.6, 0.5]), k=2)
-    >>> round(loss(URS(m=3, k=2, seed=1).ask(10)), 4)
-    0.4667
+    >>> loss = FairnessLoss([0.9, 0.6, 0.5], k=2)
+    >>> batch = URS(m=3, k=2, seed=1).ask(10)
+    >>> round(loss(batch), 4), round(loss.total(batch), 4)
+    (0.4667, 4.6667)
     """
 
-    def __init__(self, target: Floats, k: int) -> None:
-        self.target, self.k = target, k
+    def __init__(self, target: ArrayLike, k: int) -> None:
+        self.target = check_vector("target", target, 0.0, np.inf)
+        self.k = check_integer("k", k, 1)
+
+    def __repr__(self) -> str:
+        return f"FairnessLoss(m={len(self.target)}, k={self.k})"
 
     @cached_property
-    def of_targets(self) -> Floats:
-        """Table (m, k + 1) of :func:`target_losses`."""
-        return target_losses(self.target, self.k)
+    def _known_arm(self) -> Floats:
+        """Table (m, k + 1) of :func:`known_arm_losses`."""
+        return known_arm_losses(self.target, self.k)
 
     def __call__(self, batch: Batch) -> Floats | float:
-        """Return the loss (n, s) of every query; one number where it is the same for all."""
+        """Return the loss (n, s) of every query; a float where it is the same for all."""
         exposure = batch.exposure
         if isinstance(exposure, Marginals):
             return float(np.abs(exposure.q - self.target).sum())
@@ -50,14 +56,21 @@ class FairnessLoss:
             return _losses_of_sets(batch.orders, batch.sizes, self.target)
         if exposure is None:
             raise ValueError("batch must be as ask returned it: one read from JSON has no exposure")
-        ends = batch.sizes.max(axis=1)  # the longest prefix ends in the target arm
+        ends = batch.sizes.max(axis=1)  # the longest prefix ends in the known arm
         inside = np.where(batch.sizes == ends[:, None], batch.sizes, 0)
-        return self.of_targets[exposure.arms[:, None], inside]
+        return self._known_arm[exposure.arms[:, None], inside]
+
+    def total(self, batch: Batch) -> float:
+        """Sum of the losses of all queries of a batch, each as often as it is asked."""
+        loss = self(batch)
+        if isinstance(loss, float):
+            return loss * batch.queries
+        return float((loss * batch.times[:, None]).sum())
 
 
 @compiled
 def _losses_of_sets(orders: Ints, sizes: Ints, target: Floats) -> Floats:
-    """Loss of known sets: K/r on each member, 0 on the others."""
+    """Losses (n, s) of known sets, in which a member has K/r and the others have 0."""
     n, s = sizes.shape
     k = orders.shape[1]
     total = target.sum()
@@ -72,15 +85,16 @@ def _losses_of_sets(orders: Ints, sizes: Ints, target: Floats) -> Floats:
     return result
 
 
-def target_losses(target: Floats, k: int) -> Floats:
-    r"""Losses (m, k + 1) of a query with a known target arm a and uniformly random others.
+def known_arm_losses(target: Floats, k: int) -> Floats:
+    r"""Losses (m, k + 1) of queries about one known arm a, the others being uniformly random.
 
-    Column r >= 1 is the set B + a of r arms, in which another arm is with chance (r-1)/(M-1);
-    column 0 the set B alone, whose normalised marginals K/(M-1) do not depend on its size.
+    Column r >= 1 is for a set of r arms that holds a, and each other arm with chance
+    (r-1)/(M-1); column 0 for a set without a, whose normalised marginals K/(M-1) do not depend on
+    its size.
 
     Examples
     --------
-    >>> target_losses(np.array([0.9, 0.6, 0.5]), k=2).shape
+    >>> known_arm_losses(np.array([0.9, 0.6, 0.5]), k=2).shape
     (3, 3)
     """
     m = len(target)
@@ -116,7 +130,10 @@ class Shares(NamedTuple):
 
     Examples
     --------
-    >>> shares([0.1, 0.3], [150, 250]).selection
+    >>> table = shares([0.1, 0.3], [150, 250])
+    >>> table
+    Shares(2 arms, mean alignment 0.750)
+    >>> table.selection
     array([0.625, 0.375])
     """
 
@@ -126,9 +143,15 @@ class Shares(NamedTuple):
     ratio: Floats
     alignment: Floats
 
+    def __repr__(self) -> str:
+        return f"Shares({len(self.arms)} arms, mean alignment {self.alignment.mean():.3f})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._asdict(), len(self.arms), repr(self))
+
 
 def shares(merit: ArrayLike, selections: ArrayLike) -> Shares:
-    """Compare shares of merit and of selections arm by arm.
+    """Compare each arm's share of merit with its share of selections.
 
     The ratio is merit over selection: infinite for an arm with merit that was never selected.
 
@@ -146,7 +169,7 @@ def shares(merit: ArrayLike, selections: ArrayLike) -> Shares:
         )
     for name, vector in (("merit", due), ("selections", got)):
         if vector.sum() == 0.0:
-            raise ValueError(f"{name} must not be all zero")
+            raise ValueError(f"{name} must not be all zero, got {len(vector)} zeros")
     arms = np.argsort(-due, kind="stable")
     m, s = due[arms] / due.sum(), got[arms] / got.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,7 +197,7 @@ def slope(horizons: ArrayLike, regret: ArrayLike) -> Slope:
     Parameters
     ----------
     horizons
-        (n,) horizons, at least 3 of them for one run, 2 for several.
+        (n,) horizons, at least 3 different ones for one run, 2 for several.
     regret
         (n,) regret of one run at each, or (replications, n). With several replications a line is
         fitted to each, and the standard error is that of their mean slope.
@@ -191,8 +214,14 @@ def slope(horizons: ArrayLike, regret: ArrayLike) -> Slope:
     if y.shape[-1:] != x.shape or y.ndim not in (1, 2):
         raise ValueError(f"regret must have shape (n,) or (r, n) with n={len(x)}, got {y.shape}")
     if not np.all(y > 0):
-        raise ValueError("regret must be above 0 to have a logarithm")
-    if y.ndim == 2 and len(y) > 1:
+        raise ValueError(f"regret must be above 0 to have a logarithm, got {y.min():g}")
+    several = y.ndim == 2 and len(y) > 1
+    if len(np.unique(x)) < (2 if several else 3):
+        raise ValueError(
+            "horizons must hold at least 3 different ones for one run, 2 for several, "
+            f"got {horizons!r}"
+        )
+    if several:
         slopes = np.array([linregress(x, np.log(row)).slope for row in y])
         return Slope(float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes))))
     fit = linregress(x, np.log(y.reshape(-1)))

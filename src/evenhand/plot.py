@@ -1,14 +1,15 @@
-"""Pictures of a run. Every function returns the matplotlib axes it drew on and shows nothing."""
+"""Pictures of runs and learners, drawn on matplotlib axes, which are returned and not shown."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
+from evenhand.learners import Learner
 from evenhand.policy import fair_policy
-from evenhand.simulation.loop import Run
-from evenhand.typing import Floats
+from evenhand.simulation import Run
+from evenhand.typing import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,22 +17,27 @@ if TYPE_CHECKING:
 INK, SOFT = "#0072B2", "#9A9A9A"
 # Okabe and Ito's colours, told apart by the colour-blind
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MAX_LINES = 40  # arms drawn one by one
-NORMAL_95 = 1.96
+MAX_LINES = 40  # arms that convergence draws
+MAX_LABELS = 30  # arms whose names are written next to them
+NORMAL_95 = 1.96  # a normal variable is within so many standard errors with probability 0.95
 
 
-def exposure(run: Run, *, ax: "Axes | None" = None) -> "Axes":
+def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
     r"""Draw each arm's share of exposure against the share it is due.
 
     On the diagonal every arm gets what it is due. An arm with n of the N memberships in queried
-    sets has the interval :math:`(n \pm 1.96 \sqrt{K n}) / N`: what drawing again by the same
-    policies could have changed, taking the up to K queries of a round as one draw, which is the
-    widest case. An arm further off the diagonal is not there by chance of the draw.
+    sets has the vertical interval :math:`(n \pm 1.96 \sqrt{K n}) / N`: what drawing again by the
+    same policies could have changed, taking the up to K queries of a round as one draw, which is
+    the widest case. An arm further off the diagonal is not there by chance of the draw.
+
+    Of a run the share due is known. Of a learner it is what its estimated merits call for, as by
+    :func:`evenhand.fair_policy` with negative estimates as 0; the horizontal interval is that of
+    1.96 standard errors of the arm's own merit, none where the learner knows no standard error.
 
     Parameters
     ----------
-    run
-        What :func:`evenhand.simulate` returned.
+    source
+        What :func:`evenhand.simulate` returned, or a learner at work that estimates merits.
     ax
         Axes to draw on; new ones of a new figure if not given.
 
@@ -40,36 +46,84 @@ def exposure(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     >>> import evenhand
     >>> from evenhand.games import additive
     >>> from evenhand.learners import URS
-    >>> worth = [0.1, 0.2, 0.3, 0.4]
-    >>> run = evenhand.simulate(
-    ...     URS(m=4, k=1, seed=1), additive(worth), 1000, target=worth, seed=2
-    ... )
+    >>> run = evenhand.simulate(URS(m=4, k=1, seed=1), additive([0.1, 0.2, 0.3, 0.4]), 1000, seed=1)
     >>> exposure(run).get_xlabel()
     'share due'
     """
-    _check_run(run)
-    total = run.selections.sum()
+    shown = _of_run(source) if isinstance(source, Run) else _of_learner(source)
+    total = shown.selections.sum()
     if total == 0:
-        raise ValueError("run must hold selections, got none; simulate at least one query")
-    due, got = run.target / run.target.sum(), run.selections / total
-    error = NORMAL_95 * np.sqrt(run.target.sum() * run.selections) / total
+        raise ValueError("source must hold selections, got none; make at least one query")
+    got, error = shown.selections / total, NORMAL_95 * np.sqrt(shown.k * shown.selections) / total
+    beyond = 0.0 if shown.due_error is None else np.nan_to_num(shown.due_error[1])
+    top = 1.08 * max((shown.due + beyond).max(), (got + error).max())
     ax = _axes(ax)
-    top = 1.08 * max(due.max(), (got + error).max())
     ax.plot([0, top], [0, top], color=SOFT, linewidth=1, zorder=1)
     ax.errorbar(
-        due,
+        shown.due,
         got,
-        yerr=np.minimum(error, [got, np.full_like(got, np.inf)]),
+        xerr=shown.due_error,
+        yerr=[np.minimum(error, got), error],
         fmt="o",
         markersize=4,
         color=INK,
         ecolor="#8FBFDD",
         elinewidth=1.5,
     )
-    ax.set(xlim=(0, top), ylim=(0, top), xlabel="share due", ylabel="share of exposure")
-    ax.set_aspect("equal")
-    ax.set_title(f"alignment {run.alignment:.3f} after {run.queries:,} queries")
+    _label(ax, shown.names, shown.due, got)
+    ax.set(xlim=(0, top), ylim=(0, top), aspect="equal", title=shown.title)
+    label = "share due" if shown.due_error is None else "share due, as estimated"
+    ax.set(xlabel=label, ylabel="share of exposure")
     return ax
+
+
+class _Exposure(NamedTuple):
+    """What a picture of exposure shows."""
+
+    k: int
+    due: Floats  # (m,)
+    due_error: Floats | None  # (2, m), below and above
+    selections: Ints  # (m,)
+    names: tuple[str, ...] | None
+    title: str
+
+
+def _of_run(run: Run) -> _Exposure:
+    title = f"alignment {run.alignment:.3f} after {run.queries:,} queries"
+    return _Exposure(round(run.target.sum()), run.due, None, run.selections, run.names, title)
+
+
+def _of_learner(learner: Any) -> _Exposure:
+    kind = type(learner).__name__
+    if not hasattr(learner, "estimate"):
+        raise TypeError(f"source must be what evenhand.simulate returned or a learner, got {kind}")
+    found, k = learner.estimate(), learner.k
+    if not np.any(found.merit > 0.0):
+        raise ValueError(
+            f"source must have estimated a merit above 0, got none from {kind}; "
+            "tell it more rewards, or take a learner that estimates merits"
+        )
+    due, merit = _called_for(found.merit, k), np.nan_to_num(found.merit)
+    scale = (due[merit > 0.0] / merit[merit > 0.0]).max()  # share per merit of arms not capped
+    reach = NORMAL_95 * np.array([[-1.0], [1.0]]) * found.stderr
+    low, high = np.clip(scale * (merit + reach), 0.0, 1.0 / k)
+    error = np.maximum([due - low, high - due], 0.0)
+    title = f"{kind} after {learner.queries:,} queries"
+    return _Exposure(k, due, error, found.asked, found.names, title)
+
+
+def _label(ax: "Axes", names: tuple[str, ...] | None, x: Floats, y: Floats) -> None:
+    """Write the arms' names next to their points, where there are few."""
+    if names is not None and len(names) <= MAX_LABELS:
+        for name, point in zip(names, zip(x, y, strict=True), strict=True):
+            ax.annotate(
+                name,
+                point,
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=8,
+                parse_math=False,
+            )
 
 
 def regret(
@@ -91,11 +145,9 @@ def regret(
     >>> import evenhand
     >>> from evenhand.games import additive
     >>> from evenhand.learners import URS
-    >>> worth = [0.1, 0.2, 0.3, 0.4]
-    >>> play = lambda seed: evenhand.simulate(
-    ...     URS(m=4, k=1, seed=seed), additive(worth), 1000, target=worth, seed=2
-    ... )
-    >>> ax = regret({"uniform": [play(1), play(2)]})
+    >>> game = additive([0.1, 0.2, 0.3, 0.4])
+    >>> runs = [evenhand.simulate(URS(m=4, k=1, seed=s), game, 1000, seed=s) for s in (1, 2)]
+    >>> ax = regret({"uniform": runs})
     >>> ax.get_legend_handles_labels()[1]
     ['uniform']
     """
@@ -142,23 +194,22 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     >>> import evenhand
     >>> from evenhand.games import additive
     >>> from evenhand.learners import IWKSVFair
-    >>> worth = [0.1, 0.2, 0.3, 0.4]
     >>> learner = IWKSVFair(m=4, k=1, horizon=2000, gamma=0.8, seed=1)
-    >>> run = evenhand.simulate(learner, additive(worth), 2000, target=worth, seed=2)
+    >>> run = evenhand.simulate(learner, additive([0.1, 0.2, 0.3, 0.4]), 2000, seed=1)
     >>> len(convergence(run).lines)  # four arms, each with the share it is due
     8
     """
     import matplotlib as mpl
 
     _check_run(run)
-    if run.merits is None or not np.isfinite(run.merits).any():
+    if run.merit_curve is None or not np.isfinite(run.merit_curve).any():
         raise ValueError(
             "run must hold estimates of merits (a learner that makes some, at most 1000 arms), "
             "got none"
         )
     k = round(run.target.sum())
-    due = run.target / k
-    wanted = np.array([_called_for(row, k) for row in run.merits])
+    due = run.due
+    wanted = np.array([_called_for(row, k) for row in run.merit_curve])
     shown = np.argsort(-due, kind="stable")
     if len(shown) > MAX_LINES:
         shown = shown[np.linspace(0, len(shown) - 1, MAX_LINES).round().astype(int)]
@@ -167,6 +218,7 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     for arm, colour in zip(shown, colours, strict=True):
         ax.axhline(due[arm], color=colour, linewidth=0.8, linestyle=":")
         ax.plot(run.checkpoints, wanted[:, arm], color=colour, linewidth=1.2)
+    _label(ax, run.names, np.full(len(due), run.checkpoints[-1]), wanted[-1])
     settled = wanted[len(wanted) // 2 :]  # the first estimates swing between 0 and 1
     ax.set(xscale="log", ylim=(0, 1.1 * max(due.max(), settled.max())))
     ax.set_xlim(left=min(len(due), run.checkpoints[len(wanted) // 2]))  # few arms seen before

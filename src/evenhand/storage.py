@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.learners.learner import Learner, learner_of
+from evenhand.learners.version2 import upgrade
 
 Array = np.ndarray[Any, Any]
 
@@ -32,12 +33,16 @@ def save(learner: Learner, path: str | Path) -> None:
     ...     load(f"{folder}/urs.npz").m
     5
     """
+    if not isinstance(learner, Learner):
+        raise TypeError(f"learner must be a Learner, got {type(learner).__name__}")
     snapshot = learner.snapshot()
     write_arrays(path, snapshot.pop("arrays"), snapshot)
 
 
 def load(path: str | Path) -> Learner:
     """Read a learner written by :func:`save`; it goes on bit for bit.
+
+    Files of the version before are read too: what was learnt is kept, rows that were out are not.
 
     Examples
     --------
@@ -52,11 +57,12 @@ def load(path: str | Path) -> Learner:
     """
     try:
         arrays, snapshot = read_arrays(path)
+        snapshot["arrays"] = arrays
     except FileNotFoundError:
         raise
     except BROKEN as error:
         raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
-    snapshot["arrays"] = arrays
+    snapshot = upgrade(snapshot)
     return learner_of(snapshot).restore(snapshot)
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import evenhand
 from evenhand.exchange.batch import Batch, Marginals
+from evenhand.exchange.batch import count_arms as count_selections
 from evenhand.games import NoisyOr
 from evenhand.learners import Learner
-from evenhand.simulation.loop import count_selections
 from tests.contracts import LEARNERS
 
 M, K, T = 6, 3, 2000

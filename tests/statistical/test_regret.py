@@ -8,7 +8,7 @@ import pytest
 
 from evenhand import designs, fair_policy, kshapley, simulate
 from evenhand.games import synthetic
-from evenhand.learners import ETCG, URS, GapE, IWKSVFair
+from evenhand.learners import ETCG, URS, EvenHand, GapE, IWKSVFair
 from evenhand.randomness.streams import stream
 from evenhand.testing.statistics import check_mean
 
@@ -36,6 +36,10 @@ def final_regrets(make, m, k, horizon, n, workers=1):
 
 def urs(m, k, horizon, seed):
     return URS(m, k, seed=seed)
+
+
+def even_hand(m, k, horizon, seed):
+    return EvenHand(m, k, seed=seed)
 
 
 iw = partial(IWKSVFair, gamma=0.8)
@@ -90,6 +94,12 @@ def test_enumerated_and_scalable_designs_have_the_same_mean_regret_at_the_papers
 @pytest.mark.parametrize(("horizon", "size"), [(10**4, 7e3), (10**6, 1.2e5)])
 def test_regret_of_iw_ksvfair_is_of_the_known_size(horizon, size):
     assert final_regrets(iw, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
+
+
+@pytest.mark.parametrize(("horizon", "size"), [(10**4, 550), (10**5, 1800)])
+def test_regret_of_even_hand_is_of_the_known_size(horizon, size):
+    """Sizes are means of 40 replications; a fifth is more than four standard errors of ten."""
+    assert final_regrets(even_hand, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
 
 
 def test_without_mixing_regret_is_an_order_of_magnitude_larger():

@@ -1,3 +1,6 @@
+import sys
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -77,6 +80,12 @@ def test_an_estimate_tells_shapiq_what_it_cost():
     assert values.estimation_budget == 500
 
 
+def test_without_shapiq_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shapiq", None)  # as if it were not installed
+    with pytest.raises(ImportError, match=r"to_shapiq needs shapiq; install it with: pip install"):
+        adapters.to_shapiq([0.2, 0.1])
+
+
 def test_what_is_no_shapiq_game_is_refused():
     with pytest.raises(TypeError, match=r"n_players, got function; wrap a plain function"):
         adapters.from_shapiq(lambda sets: sets.sum(axis=1))
@@ -116,3 +125,10 @@ def test_a_run_as_a_frame(run, frame):
     assert np.asarray(arms["exposure"]) == pytest.approx(run.selections / run.selections.sum())
     assert np.array_equal(np.asarray(curve["queries"]), run.checkpoints)
     assert np.array_equal(np.asarray(curve["regret"]), run.regret)
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+def test_a_frame_has_the_names_of_the_arms(run, frame):
+    arms = frame(adapters.arms(replace(run, names=("ann", "bob", "cy", "dot"))))
+    assert list(arms.columns)[:3] == ["arm", "name", "due"]
+    assert list(arms["name"]) == ["ann", "bob", "cy", "dot"]

@@ -8,9 +8,10 @@ from scipy.stats import sem
 
 import evenhand
 from evenhand.designs import ConditionalPoisson, Mixture
+from evenhand.exchange import SetPlan
 from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive
 from evenhand.learners import EvenHand, evidence
-from evenhand.learners.evidence import Forecast, Sums
+from evenhand.learners.evidence import Evidence, Forecast
 from evenhand.policy import clip_to_sum
 
 M, K = 6, 3
@@ -28,7 +29,7 @@ def mean_with(a, r):
 
 def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
     """The identity behind the weighted merits, against the definition."""
-    sums = Sums.zeros(M, K)
+    sums = Evidence(M, K).sums
     sums.weighted[:, :, 0] = 1.0
     for r in range(1, K + 1):
         for a in range(M):
@@ -57,7 +58,7 @@ def test_weighted_means_are_unbiased_whatever_the_forecast(r):
         sets_with_an_arm = len(list(combinations(range(M - 1), r - 1)))
         weights = np.zeros((1, K))
         weights[0, :r] = design.marginals[list(s)] / (chance * sets_with_an_arm)
-        sums = Sums.zeros(M, K)
+        sums = Evidence(M, K).sums
         evidence.absorb(sums, wild, order, np.array([[r]]), weights, np.array([[VALUES[s]]]))
         top += chance * sums.weighted[r - 1, :, 1]
         bottom += chance * sums.weighted[r - 1, :, 0]
@@ -78,14 +79,16 @@ def forecast_value(forecast, members):
 
 
 def test_drawn_weights_are_those_of_the_definition():
-    learner = EvenHand(M, K, seed=3)
-    learner._policy, learner._mixing = MARGINALS, 0.2
-    sets, weights = learner._draw(2, 50)
-    design = compensated(2)
-    for s, w in zip(sets, weights, strict=True):
+    shares = np.full(K, 1 / K)
+    plan = SetPlan(0, np.arange(M), K, MARGINALS.copy(), shares, mixing=0.2)
+    rows = plan.draw(150, np.random.default_rng(3))
+    for order, (r,), w in zip(*rows, strict=True):
+        s, design = order[:r], compensated(int(r))
+        others = len(list(combinations(range(M - 1), r - 1)))
         chance = np.exp(design.log_prob([s])[0])
-        np.testing.assert_allclose(w, design.marginals[s] / (chance * (M - 1)), rtol=1e-9)
-    assert np.all(learner._draw(1, 50)[1] == pytest.approx(1.0, abs=1e-8))
+        np.testing.assert_allclose(w[:r], design.marginals[s] / (chance * others), rtol=1e-9)
+        assert np.all(order[r:] == -1)
+        assert not w[r:].any()
 
 
 def test_mixing_reaches_every_set_and_moves_no_marginal():
@@ -123,8 +126,8 @@ def test_the_model_is_exact_for_noisy_or_without_noise():
         for i, r in enumerate(batch.sizes[:, 0]):
             sets[i, batch.orders[i, :r]] = True
         learner.tell(batch, game.value(sets)[:, None])
-    found, forecast = evidence.estimate(learner._sums)
-    assert forecast.gamma == pytest.approx(1.0, abs=1e-3)
+    found = learner.evidence.estimate()
+    assert found.forecast.gamma == pytest.approx(1.0, abs=1e-3)
     np.testing.assert_allclose(found.model, game.kshapley(K), rtol=2e-3)
 
 
@@ -174,22 +177,25 @@ def test_worthless_arms_are_found_and_cost_little():
 
 def test_standard_errors_and_diagnostics_tell_the_truth():
     game = additive(np.linspace(0.05, 0.3, 5), noise=Bernoulli())
-    z = []
+    z, curvature = [], []
     for seed in range(60):
         learner = EvenHand(5, 2, seed=seed)
         evenhand.simulate(learner, game, 4000, target=np.full(5, 0.4), seed=seed + 1)
-        z.append((learner.merit - game.kshapley(2)) / learner.merit_stderr)
+        found = learner.estimate()
+        z.append((learner.merit - game.kshapley(2)) / found.stderr)
+        curvature.append(found.diagnostics.curvature)
     squares = np.mean(np.square(z), axis=1)  # 1 where the errors are as stated, a fifth allowed
     assert abs(squares.mean() - 1.0) < 0.2 + 3.0 * sem(squares)
-    shown = learner.diagnostics
+    shown = learner.estimate().diagnostics
     assert shown.effective_sample_size.shape == (2, 5)
-    counts = learner._sums.weighted[0, :, 0]
+    counts = learner.evidence.weighted[0, :, 0]
     np.testing.assert_allclose(shown.effective_sample_size[0], counts, rtol=1e-6)
     assert np.all(shown.effective_sample_size[1] > 100)
     assert 1.0 <= shown.largest_weight < 50.0
     assert shown.size_shares.tolist() == pytest.approx([0.6, 0.4])
     assert np.all((shown.trust >= 0) & (shown.trust <= 1))
-    assert shown.curvature < 0.5
+    # of an additive game it is 0; one learner in ten is off by 0.5 after so few rewards
+    assert np.mean(curvature) + 3.0 * sem(curvature) < 0.3
     assert shown.mixing == pytest.approx((1 + 3960 / 5) ** (-1 / 3), rel=0.01)
 
 
@@ -216,7 +222,7 @@ def test_intervals_hold_at_all_times_together():
 def test_before_anything_is_told_nothing_is_claimed():
     learner = EvenHand(4, 2, seed=1)
     assert np.isnan(learner.merit).all()
-    assert np.isnan(learner.merit_stderr).all()
+    assert np.isnan(learner.estimate().stderr).all()
     np.testing.assert_array_equal(learner.intervals(), [[-1.0, 1.0]] * 4)
     np.testing.assert_allclose(learner.marginals, 0.5)
 

@@ -13,8 +13,8 @@ from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, FairCMAB, GapE, IWKSVFair, MURaS
 from evenhand.learners.etcg import plays_per_set
 from evenhand.learners.fair_cmab import largest_quota
-from evenhand.learners.iw_ksvfair import absorb
-from evenhand.metrics import FairnessLoss, target_losses
+from evenhand.learners.means import add_prefix_gains
+from evenhand.metrics import FairnessLoss, known_arm_losses
 from evenhand.testing.statistics import check_frequencies, check_mean
 from tests import reference
 
@@ -31,24 +31,31 @@ MADE = {
 }
 
 
-def all_rounds(design, eta, **options):
+def target_arms(batch):
+    """The arm that each row's longest prefix ends in."""
+    return batch.orders[np.arange(len(batch.orders)), batch.sizes.max(axis=1) - 1]
+
+
+def all_rounds(design, eta, weighted=True):
     """Every (set, order) a round can draw, its probability, and the learner's own weights."""
-    learner = IWKSVFair(M, K, 1000, eta=eta, seed=0, **options)
     mixture = designs.Mixture(design, eta)
     orders = np.array([o for s in reference.sets_of(M, K) for o in permutations(s)])
     chances = np.exp(mixture.log_prob(orders)) / factorial(K)
     drawn = chances > 0
-    return orders[drawn], chances[drawn], learner._weigh(mixture, orders[drawn]), mixture.marginals
+    weights = mixture.weights(orders[drawn]) if weighted else np.ones(orders[drawn].shape)
+    return orders[drawn], chances[drawn], weights, mixture.marginals
 
 
-def expected_credit(design, eta, **options):
+def expected_credit(design, eta, weighted=True):
     """E[Z(a) | a drawn], E[w | a drawn], Var(Z(a) | a drawn) and max |Z|, by enumeration."""
-    orders, chances, weights, q = all_rounds(design, eta, **options)
+    orders, chances, weights, q = all_rounds(design, eta, weighted)
     mean, weight, second, largest = np.zeros(M), np.zeros(M), np.zeros(M), 0.0
     for order, chance, w in zip(orders, chances, weights, strict=True):
         rewards = np.array([[reference.value_of(GAME, order[: r + 1]) for r in range(K)]])
         credit, seen = np.zeros(M), np.zeros(M, np.int64)
-        absorb(credit, seen, order[None, :], w[None, :], rewards)  # the learner's own update
+        add_prefix_gains(
+            credit, seen, order[None, :], w[None, :], rewards
+        )  # the learner's own update
         np.testing.assert_array_equal(seen, np.isin(np.arange(M), order))
         mean += chance * credit / q
         second += chance * credit**2 / q
@@ -80,7 +87,7 @@ def test_without_mixing_the_credit_is_unbiased_but_not_bounded():
 @pytest.mark.parametrize("eta", [0.05, 0.5])
 def test_without_weights_the_credit_is_biased(eta):
     """Negative control: the enumeration sees the bias of NoIW."""
-    mean, *_ = expected_credit(MADE["conditional_poisson"](), eta, weights="none")
+    mean, *_ = expected_credit(MADE["conditional_poisson"](), eta, weighted=False)
     assert np.abs(mean - GAME.kshapley(K)).max() > 0.01
 
 
@@ -119,7 +126,7 @@ def test_losses_of_known_sets_and_known_targets_are_the_definition(target):
         assert FairnessLoss(target, K)(batch)[0, 0] == pytest.approx(naive)
         if target.max() <= 1:
             assert naive == pytest.approx(2 * (K - target[arms].sum()))
-    table = target_losses(target, K)
+    table = known_arm_losses(target, K)
     for arm in range(M):
         others = [a for a in range(M) if a != arm]
         for r in range(1, K + 1):
@@ -139,7 +146,7 @@ def test_target_exposure_tells_the_two_queries_of_a_pair_apart():
     learner = GapE(M, K, 1000, seed=0)
     batch = learner.ask(40)
     assert isinstance(batch.exposure, Target)
-    loss, table = FairnessLoss(TARGET, K)(batch), target_losses(TARGET, K)
+    loss, table = FairnessLoss(TARGET, K)(batch), known_arm_losses(TARGET, K)
     for row, arm in enumerate(batch.exposure.arms):
         before, withit = batch.sizes[row]
         assert withit == before + 1
@@ -149,7 +156,8 @@ def test_target_exposure_tells_the_two_queries_of_a_pair_apart():
 
 def test_the_policy_is_clipped_proportional_and_capped():
     learner = IWKSVFair(4, 2, 1000, eta=0.0, seed=0, growth=0)
-    learner._totals[:], learner._counts[:] = [9.0, 0.3, -0.5, 0.0], [3, 1, 1, 0]
+    learner.evidence.totals[:] = [9.0, 0.3, -0.5, 0.0]
+    learner.evidence.counts[:] = [3, 1, 1, 0]
     np.testing.assert_allclose(
         learner.marginals, reference.waterfill([1.0, 0.3, 1e-4, 1e-4], 2), rtol=1e-12
     )
@@ -232,17 +240,17 @@ def test_eta_comes_from_gamma_or_is_given():
         (
             lambda: MURaS(20, 5, 39, lam=1, seed=0),
             ValueError,
-            "horizon must be at least 2 m = 40 for one sample an arm, got horizon=39",
+            "horizon must be at least 2 m = 40 for one sample per arm, got horizon=39",
         ),
         (
             lambda: MURaS(20, 5, 10**6, lam=8, rounding=designs.Uniform, seed=0),
             TypeError,
-            "rounding must be one of DependentRounding, Systematic, ConditionalPoisson",
+            "rounding must be one of .*DependentRounding",
         ),
         (
             lambda: MURaS(20, 5, 10**6, lam=8, rounding=len, seed=0),
             TypeError,
-            r"rounding must be one of DependentRounding, .* got <built-in function len>",
+            r"rounding must be one of .* got <built-in function len>",
         ),
         (lambda: GapE(20, 5, 10**4, c=0, seed=0), ValueError, "c must be above 0, got c=0"),
         (
@@ -272,7 +280,7 @@ def test_muras_spends_2mr_queries_exploring_r_on_each_arm(shuffled):
         batch = learner.ask()
         if batch.learns:
             spent += batch.queries
-            targets += batch.notes["arms"].tolist()
+            targets += target_arms(batch).tolist()
             assert isinstance(batch.exposure, Marginals if shuffled else Target)
             learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
     assert spent == 2 * M * learner.samples
@@ -290,7 +298,7 @@ def test_muras_explores_pairs_in_uniformly_random_order():
     for seed in range(6000):
         learner = MURaS(3, 1, 64, lam=8.0, seed=seed)
         assert learner.samples == 2
-        arms = tuple(learner.ask(12).notes["arms"].tolist())
+        arms = tuple(target_arms(learner.ask(12)).tolist())
         counts[arms] = counts.get(arms, 0) + 1
     possible = factorial(6) // 2**3
     assert len(counts) == possible
@@ -309,7 +317,7 @@ def test_sampled_gains_are_unbiased_for_merit(make):
         rewards = GAME.pull(batch.orders, batch.sizes, rng)
         learner.tell(batch, rewards)
         gains += (rewards[:, 1] - rewards[:, 0]).tolist()
-        arms += batch.notes["arms"].tolist()
+        arms += target_arms(batch).tolist()
     merit = GAME.kshapley(K)
     for arm in range(M):
         mine = np.array(gains)[np.array(arms) == arm]
@@ -412,7 +420,7 @@ def test_gap_e_pulls_each_arm_once_and_then_near_the_border():
     game = games.additive(merits, noise=games.Bernoulli())
     learner = GapE(5, 2, 20_001, seed=0)
     first = learner.ask()
-    assert sorted(first.notes["arms"].tolist()) == [0, 1, 2, 3, 4]
+    assert sorted(target_arms(first).tolist()) == [0, 1, 2, 3, 4]
     learner.tell(first, game.pull(first.orders, first.sizes, np.random.default_rng(0)))
     evenhand.simulate(learner, game, 20_001, target=np.full(5, 0.4), seed=0)
     pulled = learner._pulled
@@ -422,17 +430,18 @@ def test_gap_e_pulls_each_arm_once_and_then_near_the_border():
 
 def test_gap_e_index_is_the_formula():
     learner = GapE(4, 2, 1000, seed=0)
-    learner._pulled[:] = learner._counts[:] = [10, 20, 30, 40]
+    counts = learner._gains.counts
+    learner._pulled[:] = counts[:] = [10, 20, 30, 40]
     merit = np.array([0.5, 0.1, 0.3, 0.25])
-    learner._totals[:] = merit * learner._counts
+    learner._gains.totals[:] = merit * counts
     border = np.array([0.25, 0.3, 0.25, 0.3])  # third largest for the top two, else the second
     gap = np.abs(merit - border)
-    h = np.sum(1 / np.maximum(gap, 1 / np.sqrt(learner._counts)) ** 2)
-    index = -gap + np.sqrt(500 / h / learner._counts)
+    h = np.sum(1 / np.maximum(gap, 1 / np.sqrt(counts)) ** 2)
+    index = -gap + np.sqrt(500 / h / counts)
     arm = int(np.argmax(index))
     assert np.argmax(learner.marginals) == arm
     expected = []
-    counts = learner._counts.astype(float)
+    counts = counts.astype(float)
     for _ in range(25):
         a = int(np.argmax(-gap + np.sqrt(500 / h / counts)))
         counts[a] += 1
@@ -456,7 +465,7 @@ def test_urs_is_uniform_and_needs_no_horizon():
 def test_a_missing_reward_skips_the_two_gains_that_need_it():
     totals, counts = np.zeros(4), np.zeros(4, np.int64)
     orders, weights = np.array([[2, 0, 3, 1]]), np.full((1, 4), 2.0)
-    absorb(totals, counts, orders, weights, np.array([[0.2, np.nan, 0.7, 0.9]]))
+    add_prefix_gains(totals, counts, orders, weights, np.array([[0.2, np.nan, 0.7, 0.9]]))
     np.testing.assert_allclose(totals, [0.0, 0.4, 0.4, 0.0])
     assert counts.tolist() == [0, 1, 1, 0]
 
@@ -469,8 +478,8 @@ def test_late_rewards_count_in_the_phase_they_were_asked_in():
     learner.tell(first.rows(np.flatnonzero(first.orders[:, 0] == 1)), np.full((n, 1), 0.5))
     learner.ask(10)  # the second phase has begun with arm 1
     learner.tell(later, np.ones((n, 1)))
-    assert learner._greedy.totals[0, 0] == n
-    assert not learner._greedy.totals[1].any()
+    assert learner._greedy.means.totals[0, 0] == n
+    assert not learner._greedy.means.totals[1].any()
 
 
 def test_the_odd_query_of_gap_e_is_the_top_of_its_estimates():
@@ -509,7 +518,9 @@ def test_fair_cmab_plays_whoever_is_due_in_order(m, k, horizon):
     groups = [sorted(g) for g in learner._groups.tolist()]
     while learner.queries < horizon:
         batch = learner.ask()
-        arms = batch.notes.get("arms", np.full(len(batch.orders), -2))
+        arms = np.full(len(batch.orders), -2)
+        if batch.learns:
+            arms = learner.ledger.read("arms", batch.index)
         rows = zip(batch.orders.tolist(), batch.sizes[:, 0], batch.times, arms, strict=True)
         for order, size, times, arm in rows:
             free = arm >= 0 or (arm == -2 and sorted(order) == sorted(learner._greedy.chosen))

@@ -1,20 +1,24 @@
 """The loop, what it records, and what is measured from it."""
 
+import copy
 import pickle
+import re
 import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import evenhand
 from evenhand import fair_policy, kshapley, metrics, simulate
-from evenhand.games import NoisyOr, synthetic
-from evenhand.learners import ETCG, URS, FairCMAB, IWKSVFair, Learner, MURaS
-from evenhand.randomness.streams import stream
-from evenhand.simulation.loop import count_selections, log_spaced
+from evenhand.exchange.batch import count_arms
+from evenhand.games import IndependentCascade, NoisyOr, SetFunction, synthetic
+from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, IWKSVFair, Learner, MURaS
+from evenhand.randomness.streams import as_generator, stream
+from evenhand.simulation.record import log_spaced
 from tests.contracts import LEARNERS
 
 M, K, T = 6, 3, 3001
@@ -24,9 +28,9 @@ learners = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
 
 
 def one_by_one(learner, game, horizon, target, seed):
-    """The naive loop: every query's loss and members, one at a time."""
+    """The naive loop: every query's loss, members and reward, one at a time."""
     loss = metrics.FairnessLoss(target, learner.k)
-    rng, per_query = np.random.default_rng(seed), []
+    rng, per_query, observed = as_generator(seed, "environment"), [], []
     selections = np.zeros(learner.m, int)
     while learner.queries < horizon:
         batch = learner.ask(horizon - learner.queries)
@@ -39,20 +43,148 @@ def one_by_one(learner, game, horizon, target, seed):
                     per_query.append(value)
                     selections[order[:size]] += 1
         if batch.learns:
-            learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
-    return np.cumsum(per_query), selections
+            rewards = game.pull(batch.orders, batch.sizes, rng)
+            learner.tell(batch, rewards)
+            for sizes, row in zip(batch.sizes, rewards, strict=True):
+                observed += [x for size, x in zip(sizes, row, strict=True) if size and x == x]
+    return np.cumsum(per_query), selections, np.mean(observed) if observed else np.nan
 
 
 @learners
 def test_the_record_is_that_of_the_naive_loop(make):
     marks = [1, 2, 3, 5, 17, 100, 101, 1500, 3000, 3001]
     run = simulate(make(M, K, T, 1), GAME, T, target=TARGET, seed=2, checkpoints=marks)
-    regret, selections = one_by_one(make(M, K, T, 1), GAME, T, TARGET, 2)
+    regret, selections, reward = one_by_one(make(M, K, T, 1), GAME, T, TARGET, 2)
     assert len(regret) == run.queries == T
     np.testing.assert_allclose(run.regret, regret[np.array(marks) - 1], rtol=1e-10)
     np.testing.assert_array_equal(run.selections, selections)
-    assert run.merits.shape == (len(marks), M)
+    assert run.merit_curve.shape == (len(marks), M)
+    assert run.reward == pytest.approx(reward, rel=1e-12, nan_ok=True)
     assert run.alignment == pytest.approx(metrics.alignment(TARGET, selections))
+
+
+class Patchy(NoisyOr):
+    """Every third reward never arrives."""
+
+    def pull(self, orders, sizes, rng):
+        rewards = super().pull(orders, sizes, rng)
+        rewards.reshape(-1)[::3] = np.nan
+        return rewards
+
+
+@pytest.mark.parametrize("name", ["even_hand", "muras"])
+def test_the_mean_reward_leaves_out_what_was_not_observed(name):
+    """Rewards that never arrived, and the empty sets that MURaS asks."""
+    run = simulate(LEARNERS[name](M, K, T, 1), Patchy(GAME.mu), T, target=TARGET, seed=2)
+    *_, reward = one_by_one(LEARNERS[name](M, K, T, 1), Patchy(GAME.mu), T, TARGET, 2)
+    assert 0.0 < run.reward < 1.0
+    assert run.reward == pytest.approx(reward, rel=1e-12)
+
+
+@learners
+def test_a_loss_sums_itself_over_a_batch(make):
+    loss, learner = metrics.FairnessLoss(TARGET, K), make(M, K, T, 1)
+    rng, total = np.random.default_rng(2), 0.0
+    while learner.queries < T:
+        batch = learner.ask(T - learner.queries)
+        total += loss.total(batch)
+        if batch.learns:
+            learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
+    regret, *_ = one_by_one(make(M, K, T, 1), GAME, T, TARGET, np.random.default_rng(2))
+    assert total == pytest.approx(regret[-1], rel=1e-12)
+
+
+def play(game, k=2, horizon=50, seed=0, **options):
+    return simulate(URS(game.m, k, seed=0), game, horizon, seed=seed, **options)
+
+
+def test_the_target_is_worked_out_where_merits_can_be_had():
+    assert play(GAME).target == pytest.approx(fair_policy(GAME.kshapley(2), 2))
+    listed = SetFunction(lambda sets: GAME.value(sets), m=M)  # no closed form
+    assert play(listed).target == pytest.approx(fair_policy(GAME.kshapley(2), 2))
+
+
+def test_an_arm_that_does_harm_is_due_nothing():
+    worth = np.array([0.5, 0.3, 0.4, -0.2])
+    run = play(SetFunction(lambda sets: sets @ worth, m=4))
+    assert run.target == pytest.approx(fair_policy([0.5, 0.3, 0.4, 0.0], 2))
+    assert run.target[3] == 0.0
+
+
+class OnlyPulled:
+    m = 4
+
+    def pull(self, orders, sizes, rng):
+        return np.zeros(sizes.shape)
+
+
+@pytest.mark.parametrize(
+    ("game", "k", "reason"),
+    [
+        (SetFunction(lambda sets: sets.any(axis=1), m=100), 5, "more than 1,000,000 sets of one"),
+        (SetFunction(lambda sets: sets.any(axis=1), m=5000), 5000, "more than 1,000,000 sets"),
+        (IndependentCascade([[i, i + 1] for i in range(25)], m=26, p=0.5), 2, "edges"),
+        (OnlyPulled(), 2, "game must have m and value"),
+    ],
+    ids=["many sets", "very many sets", "cascade", "only pulled"],
+)
+def test_a_target_that_cannot_be_worked_out_is_asked_for(game, k, reason):
+    way_out = rf"reverse_reachable, then pass target=.*fair_policy\(.*, k={k}\)"
+    with pytest.raises(ValueError, match=f"target must be given where .*{reason}.*{way_out}"):
+        play(game, k)
+    assert play(game, k, target=np.full(game.m, k / game.m)).queries == 50
+
+
+class Listening(NoisyOr):
+    """Writes down the first number of the generator it is given."""
+
+    def pull(self, orders, sizes, rng):
+        self.heard = getattr(self, "heard", None) or copy.deepcopy(rng).random()
+        return super().pull(orders, sizes, rng)
+
+
+def test_a_seed_is_a_stream_of_the_environment_and_a_generator_is_used_as_it_is():
+    def heard(seed):
+        game = Listening(GAME.mu)
+        simulate(EvenHand(M, K, seed=7), game, 50, target=TARGET, seed=seed)
+        return game.heard
+
+    assert heard(7) == heard(np.random.SeedSequence(7)) == as_generator(7, "environment").random()
+    assert heard(np.random.default_rng(7)) == np.random.default_rng(7).random() != heard(7)
+    assert as_generator(7, "learner").random() != heard(7) != heard(8)
+    one, two = np.random.SeedSequence(7).spawn(2)
+    assert len({heard(seed) for seed in (7, one, two)}) == 3
+
+
+def test_a_run_reads_as_one_line_and_as_a_table():
+    run = play(GAME, horizon=1000, checkpoints=[10, 1000])
+    line = r"Run\(1,000 queries of 6 arms, regret [\d.]+, alignment 0\.\d{3}, [\de.+-]+ s\)"
+    assert re.fullmatch(line, repr(run))
+    assert "regret 5.5 after 10, " in repr(replace(run, checkpoints=[10], regret=np.array([5.5])))
+    assert "no checkpoint reached" in repr(play(GAME, checkpoints=[]))
+    page = run._repr_html_()
+    assert page.count("<tr>") == 1 + M
+    assert re.search(r"<td>5</td><td>0\.\d+</td>", page.split("</tr>")[1])  # most is due to arm 5
+    named = replace(run, names=("a<b", *"cdefg"))._repr_html_()
+    assert "<td>a&lt;b</td>" in named
+    assert "a<b" not in named
+    wide = play(NoisyOr(np.full(50, 0.5)))._repr_html_()
+    assert wide.count("<tr>") == 21
+    assert wide.endswith("<p>and 30 more</p>")
+
+
+def test_a_run_knows_the_names_that_its_learner_knows():
+    learner = URS(M, K, seed=0)
+    assert simulate(learner, GAME, 10, seed=0).names is None
+    learner.names = tuple("abcdef")
+    assert simulate(learner, GAME, 20, seed=0).names == tuple("abcdef")
+
+
+def test_measurements_read_as_one_line():
+    assert repr(metrics.FairnessLoss([1.0, 1.0], 2)) == "FairnessLoss(m=2, k=2)"
+    table = metrics.shares([0.1, 0.3], [150, 250])
+    assert repr(table) == "Shares(2 arms, mean alignment 0.750)"  # of 2/3 and 5/6
+    assert table._repr_html_().count("<tr>") == 3
 
 
 def test_urs_costs_the_distance_of_uniform_from_fair():
@@ -125,6 +257,17 @@ def test_interrupting_loses_nothing_that_was_recorded():
     assert isinstance(caught.value, KeyboardInterrupt)
 
 
+def test_interrupting_before_the_first_checkpoint_gives_a_run_too():
+    def stop(queries):
+        raise KeyboardInterrupt
+
+    learner = IWKSVFair(M, K, T, eta=0.4, growth=0, seed=1)
+    with pytest.raises(evenhand.Interrupted) as caught:
+        simulate(learner, GAME, T, seed=2, checkpoints=[T], progress=stop)
+    assert caught.value.run.merit_curve.shape == (0, M)
+    assert caught.value.run.selections.sum() > 0
+
+
 INTERRUPTED = """
 import numpy as np, signal, evenhand
 from evenhand.games import NoisyOr
@@ -143,7 +286,7 @@ for i in range(12):
     except evenhand.Interrupted as stop:
         run = stop.run
     assert run.queries == learner.queries
-    assert len(run.checkpoints) == len(run.regret) == len(run.merits)
+    assert len(run.checkpoints) == len(run.regret) == len(run.merit_curve)
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print("safe")
 """
@@ -231,21 +374,26 @@ def test_a_simulation_imports_nothing_of_the_lab():
     [
         ({"horizon": 99}, ValueError, "horizon must be the learner's own 3001, got horizon=99"),
         ({"horizon": 0}, ValueError, "horizon must be at least 1, got horizon=0"),
+        ({"horizon": 1e3}, TypeError, "horizon must be an integer, got 1000.0"),
         ({"target": TARGET[:-1]}, ValueError, r"target must have shape \(6,\), got \(5,\)"),
         ({"target": TARGET / 2}, ValueError, "target must sum to k=3, got 1.5; make it with"),
         ({"target": TARGET * np.nan}, ValueError, r"target must be finite and >= 0"),
         (
             {"checkpoints": [5, 3]},
             ValueError,
-            r"checkpoints must rise within 1..3001, got \[5, 3\]",
+            r"checkpoints must increase within 1..3001, the horizon, got .*\[1\]=3 after 5",
         ),
-        ({"checkpoints": [0, 3]}, ValueError, "checkpoints must rise within"),
+        ({"checkpoints": [0, 3]}, ValueError, r"checkpoints must increase .*, got .*\[0\]=0$"),
+        ({"checkpoints": [3, 4000]}, ValueError, r"checkpoints must .*, got .*\[1\]=4000 after 3"),
         ({"checkpoints": [1.5]}, TypeError, "checkpoints must hold integers"),
+        ({"checkpoints": [[1, 2]]}, ValueError, r"checkpoints must be a vector, got shape \(1, 2"),
+        ({"target": "fair"}, TypeError, "target must be a vector of numbers, got 'fair'"),
         (
             {"game": NoisyOr([0.5] * 4)},
             ValueError,
-            "learner and game must have the same arms, got 6",
+            "must have the same number of arms, got learner.m=6 and game.m=4",
         ),
+        ({"game": GAME.value}, TypeError, "game must have m and pull, got method; call simulate"),
         ({"seed": "x"}, TypeError, "seed must be an integer, got 'x'"),
     ],
 )
@@ -253,6 +401,24 @@ def test_bad_input_is_refused_by_name(change, error, message):
     arguments = {"game": GAME, "horizon": T, "target": TARGET, "seed": 0, **change}
     with pytest.raises(error, match=message):
         simulate(IWKSVFair(M, K, T, eta=0.4, seed=1), **arguments)
+
+
+def test_learner_and_game_swapped_and_classes_not_called_are_refused():
+    learner = URS(M, K, seed=1)
+    with pytest.raises(TypeError, match=r"learner must .*, got NoisyOr; call simulate\(learner"):
+        simulate(GAME, learner, 10, seed=1)
+    with pytest.raises(TypeError, match=r"learner must have m and ask, got <class '.*URS'>"):
+        simulate(URS, GAME, 10, seed=1)
+
+
+def test_a_horizon_that_was_reached_before_is_refused():
+    learner = URS(M, K, seed=1)
+    simulate(learner, GAME, 1000, seed=1)
+    with pytest.raises(ValueError, match=r"horizon must exceed the 1000 .*, got horizon=1000"):
+        simulate(learner, GAME, 1000, seed=1)
+    more = simulate(learner, GAME, 1500, seed=1)
+    assert more.selections.sum() == 500 * K
+    assert more.regret[-1] == pytest.approx(500 * np.abs(K / M - TARGET).sum())
 
 
 def test_alignment_is_the_papers_score():
@@ -292,7 +458,9 @@ def test_slope_is_the_exponent_of_growth():
         (lambda: metrics.alignment([0.0], [1]), "merit must not be all zero"),
         (lambda: metrics.alignment([1.0], [0]), "selections must not be all zero"),
         (lambda: metrics.slope([1e4, 1e5], [1.0]), r"regret must have shape \(n,\) or \(r, n\)"),
-        (lambda: metrics.slope([1e4, 1e5], [1.0, 0.0]), "regret must be above 0"),
+        (lambda: metrics.slope([1e4, 1e5], [1.0, 0.0]), "regret must be above 0 .*, got 0"),
+        (lambda: metrics.slope([1e4, 1e5], [1.0, 2.0]), "horizons must hold at least 3 different"),
+        (lambda: metrics.slope([1e4, 1e4], [[1.0, 2.0]] * 2), "at least .* 2 for several, got"),
         (lambda: metrics.slope([0.0, 1e5], [1.0, 1.0]), "horizons must be finite and >="),
     ],
 )
@@ -343,5 +511,5 @@ def test_selections_are_memberships_in_the_queried_prefixes():
             expected[order[:size]] += often
     orders[np.arange(k) >= sizes.max(axis=1)[:, None]] = -(10**9)  # ignored, whatever it is
     selections = np.zeros(m, np.int64)
-    count_selections(selections, orders, sizes, times)
+    count_arms(selections, orders, sizes, times)
     np.testing.assert_array_equal(selections, expected)

@@ -176,8 +176,7 @@ class Batch:
     def _repr_html_(self) -> str:
         sets = self.rows(range(min(MAX_ROWS, len(self.orders)))).sets()
         shown = np.array([", ".join(map(str, arms)) for arms in sets], object)
-        n_sets = self.sizes.size
-        return f"<p>{self!r}</p>{html_table({'show together': shown}, n_sets)}"
+        return html_table({"show together": shown}, self.sizes.size, repr(self))
 
 
 ARRAYS = ("orders", "sizes", "times", "index")

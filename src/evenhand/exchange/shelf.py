@@ -137,19 +137,20 @@ class Shelf:
 
         Older plans are read when one of their rows is told.
         """
-        if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] <= HEADER.size + self._width:
+        least = HEADER.size + self._width
+        if data.dtype != np.uint8 or data.ndim != 2 or 0 < data.size <= least * len(data):
             raise ValueError(f"plans must be rows of bytes, got {data.dtype} of shape {data.shape}")
+        if data.size == 0:
+            return None
         heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4").reshape(-1)
         firsts, counts = heads["f0"], heads["f1"]
         ends = np.append(0, firsts + counts)
         if not np.all((firsts >= ends[:-1]) & (counts >= 1) & (counts <= MAX_ROWS)):
             raise ValueError("plans must follow each other")
-        if len(data) and not firsts[-1] <= ledger.next <= ends[-1]:
+        if not firsts[-1] <= ledger.next <= ends[-1]:
             raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]} on")
         self._unread = (heads, data)
-        return (
-            Plan.from_bytes(data[-1, HEADER.size + self._width :].tobytes()) if len(data) else None
-        )
+        return Plan.from_bytes(data[-1, least:].tobytes())
 
     @property
     def _entries(self) -> list[Entry]:

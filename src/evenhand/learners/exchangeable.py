@@ -24,8 +24,11 @@ class Evidence(Protocol):
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards of rows."""
 
+    def branch(self) -> Self:
+        """Return evidence of no rewards yet, to be merged into this one."""
+
     def merge(self, other: Self) -> None:
-        """Add what another one absorbed: the same as if this one had absorbed it."""
+        """Add what a branch absorbed: the same as if this one had absorbed it."""
 
     def estimate(self) -> Any:
         """Return all that follows from the sums, in one value."""
@@ -108,7 +111,10 @@ class ExchangeableLearner(Learner, Generic[P]):
         super()._set_parts(arrays)
         self._shelf = Shelf(kind_of(self._rng))
         plan = self._shelf.set_array(arrays["plans"], self.ledger)
-        if plan is not None:
-            if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
-                raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
-            self.plan = cast(P, plan)
+        if plan is None:
+            if self._plans:
+                raise ValueError("the newest plan is missing")
+            return
+        if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
+            raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
+        self.plan = cast(P, plan)

@@ -163,7 +163,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         super()._set_parts(arrays)
         head = "design."
         start = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
-        if self._rounds and not start:
+        if self._plans and not start:
             raise ValueError("the design of the plan is missing")
         if start:
             self._mixture = Mixture(self.design.from_warm_state(start, self.k), self.eta)

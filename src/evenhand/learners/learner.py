@@ -280,7 +280,7 @@ class Learner(ABC):
         if (kind := learner_of(snapshot)) is not cls:
             raise ValueError(f"snapshot must be of {cls.__name__}, got one of {kind.__name__}")
         try:
-            learner = cls(**_arguments(cls, snapshot["config"]), seed=0)
+            learner = cls(**arguments(cls, snapshot["config"]), seed=0)
             rng, arrays = snapshot["rng"], snapshot["arrays"]
             learner._rng = with_state(rng["kind"], bytes.fromhex(rng["state"]))
             learner._owner = str(snapshot["owner"])
@@ -331,7 +331,7 @@ def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
+def arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration as arguments of the constructor."""
     if sorted(config) != sorted(options(kind)):
         raise ValueError(f"config must give {options(kind)}, got {sorted(config)}")

@@ -12,7 +12,7 @@ FIELDS: Fields = {"totals": Field(-1e300, 1e300), "counts": COUNT}
 class Means:
     """Sums and counts of gains, per arm."""
 
-    def __init__(self, shape: int | tuple[int, int]) -> None:
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
         self.totals, self.counts = np.zeros(shape), np.zeros(shape, np.int64)
 
     def add(self, cells: Ints, gains: Floats) -> None:
@@ -22,6 +22,10 @@ class Means:
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the weighted gain of every arm over the prefix before it (Alg. 1, lines 15 to 17)."""
         add_prefix_gains(self.totals, self.counts, rows.orders, rows.weights, rewards)
+
+    def branch(self) -> "Means":
+        """Return evidence of no rewards, to be merged into this one."""
+        return Means(self.totals.shape)
 
     def merge(self, other: "Means") -> None:
         """Add what another one absorbed."""

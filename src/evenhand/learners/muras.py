@@ -10,7 +10,7 @@ from evenhand.designs import DependentRounding, Design, Uniform
 from evenhand.exchange import Marginals, Target
 from evenhand.exchange.fields import Field, Fields
 from evenhand.learners import means
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.learner import DESIGNS, MAX_BATCH, Draft
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import GainSampler, Notes
 from evenhand.learners.schedule import batch_limit
@@ -80,12 +80,11 @@ class MURaS(GainSampler):
                 f"{horizon ** (2 / 3):.6g} so that one sample per arm and at most T queries are "
                 f"explored, got lam={lam:g}"
             )
-        if not (
-            isinstance(rounding, type) and issubclass(rounding, Design) and hasattr(rounding, "fit")
-        ):
+        fitting = [design for design in DESIGNS if hasattr(design, "fit")]
+        if rounding not in fitting:
             raise TypeError(
-                f"rounding must be a design with given marginals, such as DependentRounding, "
-                f"got {rounding!r}"
+                f"rounding must be one of {', '.join(d.__name__ for d in fitting)} of "
+                f"evenhand.designs, got {rounding!r}"
             )
         self.shuffled, self.rounding = bool(shuffled), rounding
         self._remaining = np.full(self.m, self.samples)

@@ -10,7 +10,7 @@ INTEGER = 16  # bytes: the widest number in any of their states
 
 def read_state(rng: np.random.Generator) -> bytes:
     """Return the state; its length depends on the kind of bit generator alone."""
-    return b"".join(_leaves(rng.bit_generator.state))
+    return b"".join(leaves(rng.bit_generator.state))
 
 
 def kind_of(rng: np.random.Generator) -> str:
@@ -33,10 +33,10 @@ def with_state(kind: str, data: bytes) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _leaves(state: Any) -> list[bytes]:
+def leaves(state: Any) -> list[bytes]:
     """Numbers and arrays of a nested state, in its own order; names are left out."""
     if isinstance(state, dict):
-        return [leaf for value in state.values() for leaf in _leaves(value)]
+        return [leaf for value in state.values() for leaf in leaves(value)]
     if isinstance(state, np.ndarray):
         return [state.tobytes()]
     return [] if isinstance(state, str) else [int(state).to_bytes(INTEGER, "little")]

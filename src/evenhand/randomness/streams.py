@@ -6,6 +6,8 @@ from evenhand.checks import check_integer
 
 STREAMS = {"learner": 0, "environment": 1, "instance": 2, "reference": 3}
 
+Seed = int | np.random.SeedSequence | np.random.Generator
+
 
 def stream(seed: int, replication: int, name: str) -> np.random.Generator:
     """Return the generator of one named stream of one replication.
@@ -24,11 +26,8 @@ def stream(seed: int, replication: int, name: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-Seed = int | np.random.SeedSequence | np.random.Generator
-
-
 def as_generator(seed: Seed, name: str) -> np.random.Generator:
-    """Return the generator of a seed for one named purpose; a generator is used as it is."""
+    """Return a generator as it is, or the named stream of a seed."""
     if isinstance(seed, np.random.Generator):
         return seed
     if not isinstance(seed, np.random.SeedSequence):

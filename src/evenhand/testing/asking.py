@@ -20,8 +20,6 @@ from evenhand.testing.playing import (
 )
 from evenhand.testing.running import raises
 
-ROUNDS = HORIZON - HORIZON % 6  # queries that end with a round of 2, 3 or 6
-
 
 def the_seed_decides_everything(make: Make) -> None:
     """The same seed and rewards give the same learner bit for bit; another seed another one."""
@@ -37,10 +35,10 @@ def the_seed_decides_everything(make: Make) -> None:
 def how_asks_are_cut_changes_nothing(make: Make) -> None:
     """The limits of ``ask`` do not change what is asked, as long as a round fits."""
     whole = made_learner(make, 5)
-    play(whole, 2**16, ROUNDS, np.random.default_rng(1))
+    play(whole, 2**16, HORIZON, np.random.default_rng(1))
     for limit in (K, 7, 64):
         parts = made_learner(make, 5)
-        play(parts, limit, ROUNDS, np.random.default_rng(1))
+        play(parts, limit, HORIZON, np.random.default_rng(1))
         for name in ("asked", "merit", "marginals"):
             one, other = getattr(whole, name), getattr(parts, name)
             assert np.array_equal(one, other, equal_nan=True), (
@@ -68,10 +66,9 @@ def batches_are_as_documented(make: Make) -> None:
             )
             n_rows += len(batch.orders)
             learner.tell(batch, rewards_of(batch, M, rng))
-        for arms, times in zip(
-            batch.sets(), np.repeat(batch.times, batch.sizes.shape[1]), strict=True
-        ):
-            asked[arms] += times
+        times = np.repeat(batch.times, batch.sizes.shape[1])
+        for arms, n in zip(batch.sets(), times, strict=True):
+            asked[arms] += n
         if isinstance(batch.exposure, Marginals):
             q = batch.exposure.q
             assert np.allclose(announced, q, rtol=0.0, atol=1e-7), (
@@ -145,9 +142,9 @@ def the_estimate_is_what_the_learner_says(make: Make) -> None:
 def asking_never_waits_for_rewards(make: Make) -> None:
     """All queries can be asked without telling any reward."""
     learner = made_learner(make)
-    while learner.queries < ROUNDS:
-        learner.ask(min(60, ROUNDS - learner.queries))
-    assert learner.queries == ROUNDS, f"{ROUNDS} queries must be asked, got {learner.queries}"
+    while learner.queries < HORIZON:
+        learner.ask(min(60, HORIZON - learner.queries))
+    assert learner.queries == HORIZON, f"{HORIZON} queries must be asked, got {learner.queries}"
 
 
 def writing_to_a_batch_changes_nothing(make: Make) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from evenhand.exchange import Plan, shelf
-from evenhand.learners import ExchangeableLearner
+from evenhand.learners import ExchangeableLearner, Learner
 from evenhand.testing.playing import (
     HORIZON,
     PHASE,
@@ -46,23 +46,25 @@ def evidence_can_be_merged(make: Make) -> None:
     if not isinstance(learner, ExchangeableLearner) or learner.evidence is None:
         return
     rng = np.random.default_rng(3)
-    play(learner, PHASE, HORIZON // 3, rng)
-    twin = twin_of(learner)
+    play(learner, PHASE, 5 * PHASE, rng)
+    twin, fresh = twin_of(learner), made_learner(make)
     assert isinstance(twin, ExchangeableLearner)
-    whole, parts, plan = learner.evidence, twin.evidence, learner.plan
-    assert plan is not None
-    assert parts is not None
-    rows = plan.draw(60, rng)
+    assert isinstance(fresh, ExchangeableLearner)
+    assert learner.plan is not None
+    assert twin.evidence is not None
+    rows = learner.plan.draw(60, rng)
     rewards = rng.random(rows.sizes.shape)
-    other = parts.branch() if hasattr(parts, "branch") else type(parts)(M)  # type: ignore[call-arg]
-    for evidence, part in ((parts, slice(0, 25)), (other, slice(25, None))):
+    # evidence that depends on a forecast makes the one it can be merged with
+    branch = getattr(twin.evidence, "branch", lambda: fresh.evidence)()
+    for part, evidence in ((slice(0, 25), twin.evidence), (slice(25, None), branch)):
         evidence.absorb(rows.pick(part), rewards[part])
-        whole.absorb(rows.pick(part), rewards[part])
-    parts.merge(other)
-    assert np.allclose(learner.merit, twin.merit, rtol=1e-9, atol=1e-12, equal_nan=True), (
-        f"merged evidence must give the merits of all rewards, got {twin.merit.tolist()} "
-        f"instead of {learner.merit.tolist()}"
-    )
+        learner.evidence.absorb(rows.pick(part), rewards[part])
+    twin.evidence.merge(branch)
+    merged = twin.snapshot()["arrays"]
+    for name, array in learner.snapshot()["arrays"].items():
+        assert np.allclose(merged[name], array, rtol=1e-12, atol=1e-12), (
+            f"merged evidence must be that of all rewards, but {name} differs"
+        )
 
 
 def late_rows_are_drawn_again(make: Make) -> None:
@@ -70,7 +72,7 @@ def late_rows_are_drawn_again(make: Make) -> None:
     learner = made_learner(make)
     if not isinstance(learner, ExchangeableLearner):
         return
-    twin, rng = twin_of(learner), np.random.default_rng(5)
+    twin = twin_of(learner)
     cached = shelf.CACHED_ROWS
     for one, rows in ((learner, cached), (twin, 0)):
         shelf.CACHED_ROWS = rows
@@ -79,10 +81,9 @@ def late_rows_are_drawn_again(make: Make) -> None:
         finally:
             shelf.CACHED_ROWS = cached
     assert_same(twin, learner, "rows drawn again when told late must be the same")
-    play(learner, PHASE, HORIZON // 2, rng)
 
 
-def _tell_late(learner: ExchangeableLearner[Plan]) -> None:
+def _tell_late(learner: Learner) -> None:
     """Ask four batches, and tell them newest first."""
     rng, batches = np.random.default_rng(5), []
     while learner.queries < 4 * PHASE:

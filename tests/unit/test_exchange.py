@@ -1,0 +1,339 @@
+"""Rosters, plans, ledgers and shelves: the parts a learner is made of."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenhand
+from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
+from evenhand.exchange import Batch, Ledger, Plan, PrefixPlan, Roster, SetPlan, shelf
+from evenhand.games import NoisyOr
+from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair
+from evenhand.learners.evidence import Evidence
+from evenhand.learners.means import Means
+
+M, K = 6, 3
+MARGINALS = np.array([0.85, 0.75, 0.55, 0.4, 0.3, 0.15])
+GAME = NoisyOr(np.linspace(0.1, 0.9, M))
+
+
+def set_plan():
+    return SetPlan(4, np.arange(M), K, MARGINALS.copy(), np.array([0.5, 0.25, 0.25]), mixing=0.2)
+
+
+PLANS = {
+    "sets": set_plan,
+    "uniform": lambda: URS(M, K, seed=1).plan,
+    "prefixes": lambda: PrefixPlan(
+        7, np.arange(M), Mixture(ConditionalPoisson.fit(MARGINALS), 0.3), True
+    ),
+    "certain": lambda: PrefixPlan(
+        7, np.arange(3), Mixture(ConditionalPoisson.fit([1.0, 0.5, 0.5]), 0.3), True
+    ),
+    "enumerated": lambda: PrefixPlan(
+        0, np.arange(M), Mixture(EnumeratedMaxEntropy.fit(MARGINALS), 0.3), False
+    ),
+}
+plans = pytest.mark.parametrize("make", PLANS.values(), ids=PLANS)
+
+
+@plans
+def test_plans_go_to_bytes_and_back(make):
+    plan = make()
+    twin = Plan.from_bytes(plan.to_bytes())
+    assert twin.to_bytes() == plan.to_bytes()
+    assert (twin.number, twin.m, twin.k) == (plan.number, plan.m, plan.k)
+    np.testing.assert_array_equal(twin.marginals, plan.marginals)
+    for one, other in zip(
+        plan.draw(300, np.random.default_rng(5)),
+        twin.draw(300, np.random.default_rng(5)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@plans
+def test_a_draw_depends_on_plan_and_stream_alone(make):
+    plan = make()
+    first = plan.draw(50, np.random.default_rng(5))
+    plan.draw(7, np.random.default_rng(6))
+    np.testing.assert_array_equal(plan.draw(50, np.random.default_rng(5)).orders, first.orders)
+    assert not np.array_equal(plan.draw(50, np.random.default_rng(6)).orders, first.orders)
+
+
+@plans
+def test_plans_cannot_be_changed_and_damage_is_named(make):
+    plan, data = make(), make().to_bytes()
+    with pytest.raises(ValueError, match="read-only"):
+        plan.marginals[0] = 0.5
+    for place in range(len(data)):
+        damaged = bytearray(data)
+        damaged[place] ^= 1
+        with pytest.raises(ValueError, match="data must come from Plan.to_bytes, but its"):
+            Plan.from_bytes(bytes(damaged))
+    with pytest.raises(ValueError, match="checksum"):
+        Plan.from_bytes(b"")
+
+
+def absorbed(evidence, rows, rewards):
+    evidence.absorb(rows, rewards)
+    return evidence
+
+
+def sums_of(evidence):
+    names = ("totals", "counts") if isinstance(evidence, Means) else Evidence(2, 1).sums._fields
+    return [getattr(evidence, name) for name in names]
+
+
+@given(cut=st.integers(1, 199), seed=st.integers(0, 50), missing=st.floats(0.0, 0.5))
+def test_evidence_absorbed_in_halves_and_merged_is_that_of_one_after_the_other(cut, seed, missing):
+    rng = np.random.default_rng(seed)
+    for learner in (EvenHand(M, K, seed=seed), IWKSVFair(M, K, 9000, eta=0.4, seed=seed)):
+        for _ in range(30):
+            batch = learner.ask()
+            learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
+        plan = learner.plan
+        rows = plan.draw(200, rng)
+        rewards = GAME.pull(np.maximum(rows.orders, 0), rows.sizes, rng)
+        rewards[rng.random(rewards.shape) < missing] = np.nan
+        whole, half = learner.evidence, learner.evidence.branch()
+        before = [array.copy() for array in sums_of(whole)]
+        half.absorb(rows.pick(slice(cut, None)), rewards[cut:])
+        whole.absorb(rows.pick(slice(cut)), rewards[:cut])
+        whole.merge(half)
+        merged, found = [array.copy() for array in sums_of(whole)], whole.estimate()
+        for array, old in zip(sums_of(whole), before, strict=True):
+            array[:] = old
+        whole.told = getattr(whole, "told", 0) - 0
+        whole.absorb(rows, rewards)
+        for one, other in zip(merged, sums_of(whole), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+        merit = found if isinstance(found, np.ndarray) else found.merit
+        again = whole.estimate()
+        np.testing.assert_allclose(
+            merit, again if isinstance(again, np.ndarray) else again.merit, rtol=1e-9
+        )
+
+
+def test_evidence_of_another_forecast_is_not_merged():
+    learner = EvenHand(M, K, seed=1)
+    half = learner.evidence.branch()
+    for _ in range(5):
+        learner.tell(batch := learner.ask(), np.full(batch.sizes.shape, 0.5))
+    with pytest.raises(ValueError, match="evidence must have the same forecast to be merged"):
+        learner.evidence.merge(half)
+
+
+# ---- roster ----
+
+
+def test_rosters_never_reuse_an_id():
+    roster = Roster.of(3, ["a", "b", "c"])
+    later = roster.retire([2]).add(["d", "c"], joined=50)
+    assert later.ids.tolist() == [0, 1, 3, 4]
+    assert later.names == ("a", "b", "d", "c")
+    assert later.joined.tolist() == [0, 0, 50, 50]
+    assert later.columns([4, 0]).tolist() == [3, 0]
+    assert roster.ids.tolist() == [0, 1, 2]  # the old one is as it was
+    assert Roster.of(2).add(2, joined=0).ids.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Roster.of(2, ["a"]), ValueError, "names must hold one name per arm, m=2, got 1"),
+        (lambda: Roster.of(2, ["a", "a"]), ValueError, "names must be different, got 'a' twice"),
+        (lambda: Roster.of(2, "ab"), TypeError, "names must be a list of non-empty strings"),
+        (lambda: Roster.of(2, ["a", ""]), TypeError, "names must be a list of non-empty strings"),
+        (lambda: Roster.of(2, [1, 2]), TypeError, "names must be a list of non-empty strings"),
+        (lambda: Roster.of(2).columns([2]), ValueError, "ids must be of arms present, got 2"),
+        (lambda: Roster.of(2).retire([0]).retire([0]), ValueError, "arms present, got 0"),
+        (lambda: Roster.of(2).add(["a"], joined=0), ValueError, "names must be a number of arms"),
+        (lambda: EvenHand(3, 1, names=["a"], seed=1), ValueError, "one name per arm, m=3, got 1"),
+    ],
+)
+def test_bad_rosters_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# ---- ledger ----
+
+
+def test_a_ledger_says_what_a_row_is():
+    ledger = Ledger(keep=6)
+    ledger.open(5)
+    ledger.close(np.array([1, 2]), missing=[False, True])
+    cases = [
+        ([1], evenhand.AlreadyTold, "rows must be told once, got row 1 again"),
+        ([0, 2], evenhand.AlreadyTold, "row 2 was closed: its reward was told as missing"),
+        ([5], ValueError, "row 5 was never asked"),
+        ([-1], ValueError, "row -1 was never asked"),
+        ([0, 0], ValueError, "its rows are not distinct"),
+        ([[0]], ValueError, "its rows are not distinct"),
+    ]
+    for rows, error, message in cases:
+        with pytest.raises(error, match=message):
+            ledger.check(np.array(rows))
+    ledger.check(np.array([4, 0, 3]))
+    ledger.open(3)
+    with pytest.raises(evenhand.Expired, match="row 1 has expired: only the newest 6 rows"):
+        ledger.check(np.array([1]))
+    assert ledger.n_open == 5
+    assert repr(ledger) == "Ledger(5 of rows 2..8 open, keep=6)"
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.lists(st.integers(0, 200))), max_size=30))
+def test_a_ledger_does_what_a_dictionary_would(steps):
+    """Against the plainest book there is: a dictionary of the newest rows."""
+    ledger, book, n = Ledger(keep=50, notes={"arms": 300}), {}, 0
+    for opened, told in steps:
+        ledger.open(opened, arms=np.arange(n, n + opened) % 300)
+        book |= {row: ("open", row % 300) for row in range(n, n + opened)}
+        n += opened
+        book = {row: state for row, state in book.items() if row >= n - 50}
+        rows = [row for row in dict.fromkeys(told) if book.get(row, ("", 0))[0] == "open"]
+        ledger.check(np.array(rows, np.int64))
+        ledger.close(np.array(rows, np.int64), missing=np.arange(len(rows)) % 2 == 1)
+        for i, row in enumerate(rows):
+            book[row] = (("closed" if i % 2 else "told"), row % 300)
+    again = Ledger(notes={"arms": 300})
+    again.set_arrays(ledger.arrays())
+    for one in (ledger, again):
+        assert (one.next, one.first, one.keep) == (n, max(0, n - 50), 50)
+        assert one.n_open == sum(state == "open" for state, _ in book.values())
+        for row, (state, arm) in book.items():
+            assert one.read("arms", np.array([row]))[0] == arm
+            if state == "open":
+                one.check(np.array([row]))
+            else:
+                with pytest.raises(
+                    evenhand.AlreadyTold, match="closed" if state == "closed" else "once"
+                ):
+                    one.check(np.array([row]))
+
+
+# ---- rows that are told late ----
+
+
+def asked(learner, n):
+    batches = []
+    while learner.queries < n:
+        batches.append(learner.ask(7))
+    return batches
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: EvenHand(M, K, seed=2),
+        lambda: IWKSVFair(M, K, 3000, eta=0.4, seed=2),
+        lambda: IWKSVFair(M, K, 3000, eta=0.4, design=EnumeratedMaxEntropy, growth=0.1, seed=2),
+    ],
+)
+def test_rows_drawn_again_are_the_rows_that_were_asked(make, monkeypatch):
+    kept, again = make(), make()
+    batches = [asked(learner, 900) for learner in (kept, again)]
+    monkeypatch.setattr(shelf, "CACHED_ROWS", 3)
+    order = np.random.default_rng(1).permutation(len(batches[0]))
+    for learner, own in zip((kept, again), batches, strict=True):
+        for i in order:
+            rewards = GAME.pull(
+                np.maximum(own[i].orders, 0), own[i].sizes, np.random.default_rng(i)
+            )
+            learner.tell(own[i], rewards)
+        monkeypatch.setattr(shelf, "CACHED_ROWS", 2**15)
+    np.testing.assert_array_equal(kept.merit, again.merit)
+    assert kept.ledger.n_open == again.ledger.n_open == 0
+    assert len(kept._shelf._entries) == 1  # nothing is kept for rows that have been told
+
+
+def test_plans_expire_and_say_so():
+    learner = EvenHand(M, K, seed=2)
+    learner._shelf.keep = 3
+    batches = [learner.ask(1) for _ in range(6)]
+    for batch in batches[:3]:
+        with pytest.raises(
+            evenhand.Expired, match="has expired: only the newest 3 rows can be told"
+        ):
+            learner.tell(batch, 0.5)
+    for batch in batches[3:]:
+        learner.tell(batch, 0.5)
+
+
+def test_rows_that_come_out_differently_elsewhere_are_refused(monkeypatch):
+    learner = EvenHand(M, K, seed=2)
+    batches = asked(learner, 300)
+    saved = learner.snapshot()
+    draw = SetPlan.draw
+
+    def other(self, n, rng):
+        rows = draw(self, n, rng)
+        rows.orders[:, 0] = rows.orders[::-1, 0]
+        return rows
+
+    monkeypatch.setattr(SetPlan, "draw", other)
+    moved = EvenHand.restore(saved)
+    with pytest.raises(ValueError, match="come out differently here: they were drawn by another"):
+        moved.tell(batches[-1], np.full(batches[-1].sizes.shape, 0.5))
+    moved.ask()  # goes on with a plan of its own
+    assert moved.queries > learner.queries
+
+
+def test_a_million_rows_never_told_are_bounded():
+    learner, n = EvenHand(20, 5, seed=1), 0
+    while n < 10**6:
+        n += len(learner.ask().orders)
+    arrays = learner.snapshot()["arrays"]
+    assert sum(array.nbytes for array in arrays.values()) < 10**6
+    assert learner.ledger._rows.nbytes <= 4 * 2**20
+    assert sum(e.n for e in learner._shelf._entries[:-1] if e.rows is not None) <= shelf.CACHED_ROWS
+
+
+# ---- batches ----
+
+
+def test_rewards_may_be_a_number_a_list_or_a_table():
+    learner = IWKSVFair(M, K, 3000, eta=0.4, names=list("abcdef"), seed=2)
+    one, two, three = learner.ask(3), learner.ask(3), learner.ask(3)
+    assert [len(arms) for arms in one.sets()] == [1, 2, 3]
+    assert {name for arms in one.sets() for name in arms} <= set("abcdef")
+    learner.tell(one, [[0.1, 0.2, 0.3]])
+    learner.tell(two, [0, True, None])
+    for wrong in (0.5, [0.5], [[0.1], [0.2], [0.3]], "0.5", ["0.5"] * 3, [0.1, 0.2, "0.3"], None):
+        with pytest.raises((TypeError, ValueError), match="rewards must"):
+            learner.tell(three, wrong)
+    single = EvenHand(M, K, seed=1)
+    single.tell(single.ask(1), 1)
+    assert single.evidence.told == 1
+
+
+def test_what_stands_behind_a_prefix_is_no_arm():
+    for learner in (EvenHand(M, K, seed=1), ETCG(M, K, 3000, seed=1)):
+        batch = learner.ask(50)
+        behind = np.arange(K) >= batch.sizes.max(axis=1)[:, None]
+        assert behind.any()
+        assert np.all(batch.orders[behind] == -1)
+        assert np.all(batch.orders[~behind] >= 0)
+
+
+def test_batches_show_themselves():
+    batch = EvenHand(3, 2, names=["<script>", "b", "c"], seed=1).ask(1)
+    assert repr(batch) == f"Batch(rows=1, queries=1, sizes={batch.sizes[0, 0]}, learns=True)"
+    table = Batch.from_dict(batch.to_dict() | {"orders": [[0, -1]], "sizes": [[1]]})._repr_html_()
+    assert "&lt;script&gt;" in table
+    assert "<script>" not in table
+
+
+def test_counts_of_what_was_asked_are_the_memberships():
+    for learner in (EvenHand(M, K, seed=1), URS(M, K, seed=1), IWKSVFair(M, K, 900, eta=1, seed=1)):
+        count = np.zeros(M, np.int64)
+        while learner.queries < 600:
+            batch = learner.ask(60)
+            for arms, times in zip(
+                batch.sets(), np.repeat(batch.times, batch.sizes.shape[1]), strict=True
+            ):
+                count[arms] += times
+        assert learner.asked.tolist() == count.tolist()
+        assert learner.estimate().asked.tolist() == count.tolist()
