@@ -346,7 +346,8 @@ class Evidence:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
         self.told += absorb(self.sums, self.forecast, *rows, rewards)
-        self.largest = max(self.largest, float(rows.weights.max()))
+        told = ~np.isnan(rewards)
+        self.largest = float(rows.weights.max(initial=self.largest, where=told))
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""

@@ -85,14 +85,14 @@ def changed_snapshots_are_refused(make: Make) -> None:
     play(learner, PHASE, 4 * PHASE, np.random.default_rng(7))
     kind, good = type(learner), learner.snapshot()
     arrays = good["arrays"]
-    values, m = good["values"], learner.m
+    values, m, filled = good["values"], learner.m, [n for n in arrays if arrays[n].size]
     for change, what in [
         ({"version": 99}, "of version 99"),
         ({"format": "other"}, "of another format"),
         ({"learner": "nobody"}, "of an unknown learner"),
         ({"arrays": None}, "without arrays"),
         ({"config": {**good["config"], "m": m + 1}}, f"with m={m + 1} instead of {m}"),
-        *[({"arrays": {**arrays, n: arrays[n] + 1}}, f"with {n} changed") for n in arrays],
+        *[({"arrays": {**arrays, n: arrays[n] + 1}}, f"with {n} changed") for n in filled],
         *[({"arrays": _without(arrays, n)}, f"without {n}") for n in arrays],
     ]:
         with raises(ValueError, when=f"restoring a snapshot {what}"):
