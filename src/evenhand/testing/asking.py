@@ -158,13 +158,13 @@ def writing_to_a_batch_changes_nothing(make: Make) -> None:
     assert_same(learner, other, "writing to the arrays of a batch must change nothing")
 
 
-def bad_arguments_are_refused(make: Make) -> None:
+def bad_numbers_are_refused(make: Make) -> None:
     """Wrong limits, sizes and seeds raise ValueError or TypeError."""
     learner = made_learner(make)
     before = digest(learner)
     for limit, error in ((0, ValueError), (-3, ValueError), (2.5, TypeError), ("9", TypeError)):
         with raises(error, when=f"ask with limit={limit!r}"):
-            learner.ask(limit)
+            learner.ask(limit)  # type: ignore[arg-type]
     assert digest(learner) == before, "a refused ask must change nothing"
     for m, k, seed in ((5, 6, 0), (5, 0, 0), (5, 2, "seed"), (5, 2, -1)):
         with raises(ValueError, TypeError, when=f"a learner with m={m}, k={k}, seed={seed!r}"):

@@ -86,7 +86,7 @@ def changed_snapshots_are_refused(make: Make) -> None:
     kind, good = type(learner), learner.snapshot()
     arrays = good["arrays"]
     values, m, filled = good["values"], learner.m, [n for n in arrays if arrays[n].size]
-    for change, what in [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"version": 99}, "of version 99"),
         ({"format": "other"}, "of another format"),
         ({"learner": "nobody"}, "of an unknown learner"),
@@ -94,16 +94,18 @@ def changed_snapshots_are_refused(make: Make) -> None:
         ({"config": {**good["config"], "m": m + 1}}, f"with m={m + 1} instead of {m}"),
         *[({"arrays": {**arrays, n: arrays[n] + 1}}, f"with {n} changed") for n in filled],
         *[({"arrays": _without(arrays, n)}, f"without {n}") for n in arrays],
-    ]:
+    ]
+    for change, what in changes:
         with raises(ValueError, when=f"restoring a snapshot {what}"):
             kind.restore({**good, **change})
-    for change, what in [
+    changes = [
         ({"rng": {}}, "without the state of its generator"),
         ({"config": {"m": 3}}, "with half of a configuration"),
         ({"values": {**values, "queries": -5}}, "with -5 queries"),
         *[({"values": _without(values, n)}, f"without {n}") for n in values],
         *[({"arrays": {**arrays, n: np.zeros((1, 1, 1))}}, f"with another {n}") for n in arrays],
-    ]:
+    ]
+    for change, what in changes:
         bad = {**_without(good, "checksum"), **change}
         with raises(ValueError, when=f"restoring a snapshot {what} and the checksum of that"):
             kind.restore({**bad, "checksum": checksum(bad)})

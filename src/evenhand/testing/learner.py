@@ -13,7 +13,7 @@ LEARNER_CHECKS: list[Check] = [
     asking.the_estimate_is_what_the_learner_says,
     asking.asking_never_waits_for_rewards,
     asking.writing_to_a_batch_changes_nothing,
-    asking.bad_arguments_are_refused,
+    asking.bad_numbers_are_refused,
     asking.unwanted_rewards_are_ignored,
     telling.rows_are_told_once,
     telling.rewards_matter,

@@ -1,5 +1,7 @@
 """What holds for learners that publish plans; all checks do nothing for other learners."""
 
+from typing import Any
+
 import numpy as np
 
 from evenhand.exchange import Plan, shelf
@@ -47,11 +49,9 @@ def evidence_can_be_merged(make: Make) -> None:
         return
     rng = np.random.default_rng(3)
     play(learner, PHASE, 5 * PHASE, rng)
-    twin, fresh = twin_of(learner), made_learner(make)
-    assert isinstance(twin, ExchangeableLearner)
-    assert isinstance(fresh, ExchangeableLearner)
-    assert learner.plan is not None
-    assert twin.evidence is not None
+    twin: Any = twin_of(learner)
+    fresh: Any = made_learner(make)
+    assert learner.plan is not None, "plan must be there after the first ask"
     rows = learner.plan.draw(60, rng)
     rewards = rng.random(rows.sizes.shape)
     # evidence that depends on a forecast makes the one it can be merged with

@@ -43,10 +43,13 @@ def check_estimate(
         f"too few samples: an error of {resolution:g} must show, "
         f"but the tolerance is {np.max(tolerance):.2g}"
     )
-    gap = np.abs(found - truth)
-    assert np.all(gap <= tolerance), (
-        f"the mean is off by up to {np.max(gap):.3g}, with a tolerance of {np.max(tolerance):.2g}: "
-        f"got {_shown(found)}, expected {_shown(truth)}"
+    values, truth, tolerance = np.broadcast_arrays(found, truth, tolerance)
+    excess = np.abs(found - truth) - tolerance
+    worst = np.unravel_index(np.argmax(excess), excess.shape)
+    where = f" of entry {tuple(int(i) for i in worst)}" if worst else ""
+    assert not excess[worst] > 0.0, (
+        f"the mean{where} is off: got {found[worst]:.6g}, expected {truth[worst]:.6g}, "
+        f"which leaves the tolerance of {tolerance[worst]:.2g}"
     )
 
 
@@ -83,7 +86,3 @@ def count_sets(rows: ArrayLike, sets: ArrayLike) -> Ints:
     for row, n in zip(drawn.tolist(), times, strict=True):
         counts[index[tuple(row)]] += n
     return counts
-
-
-def _shown(values: ArrayLike) -> str:
-    return np.array2string(np.asarray(values), precision=4, threshold=12, separator=", ")
