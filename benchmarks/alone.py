@@ -39,7 +39,7 @@ def play(job: Job) -> float:
     """Processor time of a simulation of the synthetic game."""
     from evenhand import fair_policy, simulate
     from evenhand.games import synthetic
-    from evenhand.lab.catalogue import build_learner
+    from evenhand.lab.learners import build_learner
     from evenhand.randomness.streams import stream
 
     game = synthetic(job.m, stream(1, 1, "instance"))

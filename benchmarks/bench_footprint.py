@@ -7,7 +7,8 @@ from typing import Any
 
 from benchmarks.alone import Job, alone
 from benchmarks.harness import ROOT, Row, Section, Times, in_words, plain_table, seconds_row
-from evenhand.lab.experiments import Line, load_preset
+from evenhand.lab.experiments import Line
+from evenhand.lab.paper.experiments import load_preset
 
 QUICK = ("MURaS", "URS", "ETCG", "Fair-CMAB")  # learners with a goal for their time
 SHORT, LONG = 10**6, 10**8

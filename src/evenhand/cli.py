@@ -20,9 +20,10 @@ Existing = Annotated[
 ]
 MaxHorizon = Annotated[float | None, typer.Option(help="Leave out larger horizons, e.g. 1e6.")]
 Replications = Annotated[int | None, typer.Option(help="At most so many replications.")]
-Workers = Annotated[int, typer.Option(help="Processes to run cells in.")]
-Where = Annotated[str, typer.Option("--executor", help="local or dask.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes to run cells in.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List the cells and the time they take.")]
 
 
@@ -39,20 +40,21 @@ def main(
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all but *-cuda.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; by default all that need no GPU.")
+    ] = None,
     results: Folder = Path("results"),
     max_horizon: MaxHorizon = None,
     replications: Replications = None,
     workers: Workers = 2,
-    executor: Where = "local",
     scheduler: Scheduler = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run the experiments of the paper; finished cells are skipped."""
-    from evenhand.lab.experiments import load_preset, preset_names
+    from evenhand.lab.paper.experiments import load_preset, preset_names
 
     limit = None if max_horizon is None else int(max_horizon)
-    everywhere = [name for name in preset_names() if not load_preset(name).on_card]
+    everywhere = [name for name in preset_names() if not load_preset(name).needs_gpu]
     wanted = names or [*everywhere, "fig3"]
     if "fig3" in wanted and not dry_run and (limit is None or limit >= 10**6):
         _run_differences(results)
@@ -62,8 +64,8 @@ def reproduce(
     chosen = [load_preset(name) for name in wanted]
     cut = [e.cut(limit, replications) for e in chosen if limit is None or min(e.horizons) <= limit]
     if not cut:
-        raise ValueError(f"max-horizon must be at least 1e4, got {max_horizon:g}")
-    _run(cut, results, workers, executor, scheduler, dry_run)
+        raise ValueError(f"--max-horizon must be at least 1e4, got {max_horizon:g}")
+    _run(cut, results, workers, scheduler, dry_run)
 
 
 @app.command()
@@ -73,17 +75,16 @@ def run(
     max_horizon: MaxHorizon = None,
     replications: Replications = None,
     workers: Workers = 2,
-    executor: Where = "local",
     scheduler: Scheduler = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run an experiment of your own, described in a TOML file."""
     from evenhand.lab.experiments import load_file
 
-    sys.path.insert(0, str(Path.cwd()))  # games named module:callable
+    sys.path.insert(0, str(Path.cwd()))  # games named module:function
     limit = None if max_horizon is None else int(max_horizon)
     experiment = load_file(file).cut(limit, replications)
-    _run([experiment], results, workers, executor, scheduler, dry_run)
+    _run([experiment], results, workers, scheduler, dry_run)
 
 
 @app.command()
@@ -94,10 +95,11 @@ def results(
     learner: Annotated[str, typer.Option(help="Learners whose description holds this.")] = "",
     max_horizon: MaxHorizon = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table to a CSV file.")] = None,
-    pack: Annotated[bool, typer.Option(help="Write one Parquet file an experiment.")] = False,
+    pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
 ) -> None:
     """Show results as a table, all or some of them; export or pack them."""
-    from evenhand.lab.experiments import load_preset, preset_names
+    from evenhand.files import replacing
+    from evenhand.lab.paper.experiments import load_preset, preset_names
     from evenhand.lab.store import Store
     from evenhand.lab.tables import narrowed, show, summary
 
@@ -111,7 +113,8 @@ def results(
     table = narrowed(summary(found), game, learner, max_horizon)
     _say_set_aside(store.set_aside)
     if csv is not None:
-        table.write_csv(csv)
+        with replacing(csv) as file:
+            table.write_csv(file)
         typer.echo(f"wrote {csv}")
     else:
         show(table)
@@ -120,32 +123,49 @@ def results(
 @app.command()
 def report(
     folder: Existing = Path("results"),
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="TOML files; by default the paper's.", exists=True, dir_okay=False),
+    ] = None,
 ) -> None:
-    """Draw every figure and write the report, from the results alone."""
-    from evenhand.lab.report import write_report
+    """Draw the figures of experiments and write the report, from the results alone."""
+    from evenhand.lab import report
+    from evenhand.lab.experiments import load_file
+    from evenhand.lab.paper.report import write_report
 
-    typer.echo(f"wrote {write_report(folder)}")
+    if files:
+        path = report.write_report(folder, [load_file(file) for file in files])
+    else:
+        path = write_report(folder)
+    typer.echo(f"wrote {path}")
 
 
 @app.command()
 def merit(
-    game: Annotated[str, typer.Argument(help="Your game as module:callable.")],
+    game: Annotated[str, typer.Argument(help="Your game as module:function.")],
     k: Annotated[int, typer.Argument(help="Budget.")],
 ) -> None:
     """Print the K-Shapley values and the fair policy of a game of yours."""
-    from evenhand.lab.catalogue import Place, build_game
+    import numpy as np
+
+    from evenhand.lab.games import build_game
     from evenhand.policy import fair_policy
 
     if ":" not in game:
-        raise ValueError(f"game must be module:callable, got {game!r}")
+        raise ValueError(
+            f"game must be module:function, got {game!r}; "
+            "for a function make in mygame.py write mygame:make"
+        )
     sys.path.insert(0, str(Path.cwd()))
-    setting = build_game({"kind": game}, Place(k, 1, 1, 1))
-    policy = fair_policy(setting.merit, k)
+    setting = build_game({"kind": game}, k)
+    policy = fair_policy(np.maximum(setting.merit, 0.0), k)
     typer.echo(" arm      merit     stderr     policy")
     for arm, (value, error, due) in enumerate(
         zip(setting.merit, setting.stderr, policy, strict=True)
     ):
         typer.echo(f"{arm:4d} {value:10.6f} {error:10.6f} {due:10.6f}")
+    if (harmful := np.flatnonzero(setting.merit < 0.0)).size:
+        typer.echo(f"negative merits count as 0 in the policy: arms {harmful.tolist()}", err=True)
 
 
 @app.command()
@@ -175,9 +195,11 @@ def _checkout() -> Path:
 
 def _run_differences(folder: Path) -> None:
     """Figure 3 is no grid of cells: one run that compares two designs at every round."""
-    from evenhand.lab.differences import write_differences
+    from evenhand.lab.paper.differences import write_differences
+    from evenhand.lab.store import Store
     from evenhand.lab.tables import counting_bar
 
+    Store(folder).prepare()
     with counting_bar("fig3", 100_000) as advance:
         write_differences(folder, advance)
 
@@ -186,7 +208,6 @@ def _run(
     experiments: list[Any],
     folder: Path,
     workers: int,
-    executor: str,
     scheduler: str | None,
     dry_run: bool,
 ) -> None:
@@ -201,7 +222,7 @@ def _run(
     done = store.finished(cells)
     _say_set_aside(store.set_aside)
     left = [c for c in cells if c.id not in done]
-    seconds = sum(map(estimate, left)) / max(1, workers)
+    seconds = sum(map(estimate, left)) / workers
     typer.echo(
         f"{len(cells)} cells, {len(done)} finished, {len(left)} to run, "
         f"about {seconds / 60:.1f} minutes with {workers} workers"
@@ -210,16 +231,10 @@ def _run(
         for cell in left:
             typer.echo(f"{cell.id} {estimate(cell):8.1f} s  {cell.key}")
         return
-    if executor == "dask":
-        if scheduler is None:
-            raise ValueError("scheduler must be given with --executor dask, e.g. tcp://host:8786")
-        place = executors.cluster(scheduler)
-    elif executor == "local":
-        place = executors.local(workers)
-    else:
-        raise ValueError(f"executor must be local or dask, got {executor!r}")
+    store.prepare()
+    executor = executors.local(workers) if scheduler is None else executors.cluster(scheduler)
     with progress_bar(left) as advance:
-        run_missing(cells, store, place, advance)
+        run_missing(cells, store, executor, advance)
     typer.echo(f"results are in {folder}")
 
 

@@ -1,7 +1,6 @@
 """Learners on disk: one file each, no pickle, never half written."""
 
 import json
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.files import replacing
 from evenhand.learners.learner import Learner, learner_of
 from evenhand.learners.version2 import upgrade
 
@@ -68,17 +68,8 @@ def load(path: str | Path) -> Learner:
 
 def write_arrays(path: str | Path, arrays: dict[str, Array], values: dict[str, Any]) -> None:
     """Write named arrays, and values as JSON beside them, as one file in a single step."""
-    target = Path(path)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            kept = {**arrays, JSON_KEY: np.array(json.dumps(values))}
-            np.savez(file, allow_pickle=False, **kept)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays, **{JSON_KEY: np.array(json.dumps(values))})
 
 
 def read_arrays(path: str | Path) -> tuple[dict[str, Array], dict[str, Any]]:

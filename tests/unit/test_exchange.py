@@ -70,7 +70,7 @@ def test_plans_cannot_be_changed_and_damage_is_named(make):
     for place in range(len(data)):
         damaged = bytearray(data)
         damaged[place] ^= 1
-        with pytest.raises(ValueError, match="data must come from Plan.to_bytes, but its"):
+        with pytest.raises(ValueError, match="data must come from Plan"):
             Plan.from_bytes(bytes(damaged))
     with pytest.raises(ValueError, match="checksum"):
         Plan.from_bytes(b"")
@@ -95,7 +95,7 @@ def test_evidence_absorbed_in_halves_and_merged_is_that_of_one_after_the_other(c
             learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
         plan = learner.plan
         rows = plan.draw(200, rng)
-        rewards = GAME.pull(np.maximum(rows.orders, 0), rows.sizes, rng)
+        rewards = GAME.pull(rows.orders, rows.sizes, rng)
         rewards[rng.random(rewards.shape) < missing] = np.nan
         whole, half = learner.evidence, learner.evidence.branch()
         before = [array.copy() for array in sums_of(whole)]
@@ -254,9 +254,7 @@ def test_plans_expire_and_say_so():
     learner._shelf.keep = 3
     batches = [learner.ask(1) for _ in range(6)]
     for batch in batches[:3]:
-        with pytest.raises(
-            evenhand.Expired, match="has expired: only the newest 3 rows can be told"
-        ):
+        with pytest.raises(evenhand.Expired, match="has expired: only the newest 3 rows"):
             learner.tell(batch, 0.5)
     for batch in batches[3:]:
         learner.tell(batch, 0.5)
@@ -264,7 +262,7 @@ def test_plans_expire_and_say_so():
 
 def test_rows_that_come_out_differently_elsewhere_are_refused(monkeypatch):
     learner = EvenHand(M, K, seed=2)
-    batches = asked(learner, 300)
+    batches = asked(learner, 900)
     saved = learner.snapshot()
     draw = SetPlan.draw
 
@@ -275,8 +273,9 @@ def test_rows_that_come_out_differently_elsewhere_are_refused(monkeypatch):
 
     monkeypatch.setattr(SetPlan, "draw", other)
     moved = EvenHand.restore(saved)
+    early = next(b for b in batches if len(b.orders) > 1 and len(set(b.orders[:, 0])) > 1)
     with pytest.raises(ValueError, match="come out differently here: they were drawn by another"):
-        moved.tell(batches[-1], np.full(batches[-1].sizes.shape, 0.5))
+        moved.tell(early, np.full(early.sizes.shape, 0.5))
     moved.ask()  # goes on with a plan of its own
     assert moved.queries > learner.queries
 

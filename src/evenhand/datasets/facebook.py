@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evenhand.checks import check_integer
+from evenhand.files import replacing
 from evenhand.games import Graph
 from evenhand.typing import Ints
 
@@ -101,7 +102,9 @@ def _combined_text() -> str:
         ) from None
     text = _checked(raw, SOURCE)
     with contextlib.suppress(OSError):  # a cache that cannot be written is not needed now
-        _keep(raw, _cache() / NAMES[1])
+        _cache().mkdir(parents=True, exist_ok=True)
+        with replacing(_cache() / NAMES[1]) as file:
+            file.write(raw)
     return text
 
 
@@ -109,14 +112,6 @@ def _cache() -> Path:
     """Return the user's cache directory of this package."""
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(base) if base else Path.home() / ".cache") / "evenhand"
-
-
-def _keep(raw: bytes, path: Path) -> None:
-    """Write a file so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(raw)
-    part.replace(path)
 
 
 def _checked(raw: bytes, source: str) -> str:

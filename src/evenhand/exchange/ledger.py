@@ -10,6 +10,7 @@ from evenhand.typing import Bools, Ints
 
 OPEN, TOLD, CLOSED = 0, 1, 2
 KEEP = 2**20  # rows that can still be told
+MOST = 2**26  # so many at most: a byte each
 
 
 class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
@@ -146,7 +147,7 @@ class Ledger:
     def set_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`arrays` returned, refusing anything else."""
         span = as_integers("span", arrays["span"])
-        if span.shape != (3,) or not 0 <= span[1] <= span[2] <= span[1] + span[0]:
+        if span.shape != (3,) or not 0 <= span[1] <= span[2] <= span[1] + min(span[0], MOST):
             raise ValueError(f"span must hold keep and the first and next row, got {span.tolist()}")
         keep, first, following = (int(x) for x in span)
         n = following - first

@@ -61,7 +61,7 @@ class HasClosedForm(Protocol):
 class NoisyMean(ABC):
     """A game observed as its mean plus independent noise."""
 
-    trajectory = 0  # version of the random numbers: raise it when a release changes them
+    trajectory = 1  # bump when a release changes the random numbers
 
     def __init__(self, m: int, noise: Noise | None) -> None:
         if noise is not None and (isinstance(noise, type) or not hasattr(noise, "observe")):

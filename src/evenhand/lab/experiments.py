@@ -1,17 +1,18 @@
 """Experiments: TOML files that describe panels of learners on a game, expanded into cells."""
 
 import difflib
-import inspect
 import tomllib
-from dataclasses import dataclass, field
-from importlib.resources import files
+from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from evenhand.lab.catalogue import GAMES, LEARNERS
-from evenhand.lab.cells import Cell
+from evenhand.lab import games
+from evenhand.lab.cells import Cell, in_words
+from evenhand.lab.learners import KINDS
 
 TOP = {"name", "title", "figure", "note", "seed", "replications", "horizons", "learner", "panel"}
+SHOWN = 20  # lines of an experiment shown in a notebook
 PANEL = {"title", "k", "game", "learner", "max_horizon"}
 
 
@@ -35,7 +36,7 @@ class Panel:
     max_horizon: int | None = None  # no larger ones are run here
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Experiment:
     """What to run and what to draw from it."""
 
@@ -69,46 +70,40 @@ class Experiment:
         return list({cell.id: cell for cell in found}.values())
 
     @property
-    def on_card(self) -> bool:
-        """Whether a game of it needs an NVIDIA card."""
-        return any(panel.game["kind"].endswith("-cuda") for panel in self.panels)
+    def needs_gpu(self) -> bool:
+        """Whether a game of it runs on an NVIDIA card."""
+        return any(games.needs_gpu(panel.game["kind"]) for panel in self.panels)
 
     def cut(self, max_horizon: int | None, replications: int | None) -> "Experiment":
         """Leave out larger horizons and further replications."""
         horizons = [h for h in self.horizons if max_horizon is None or h <= max_horizon]
         if not horizons:
             raise ValueError(
-                f"max-horizon must be at least {min(self.horizons)} for {self.name}, "
+                f"--max-horizon must be at least {min(self.horizons)} for {self.name}, "
                 f"got {max_horizon}"
             )
         n = min(self.replications, replications or self.replications)
-        return Experiment(
-            self.name,
-            self.title,
-            self.figure,
-            self.panels,
-            horizons,
-            n,
-            self.seed,
-            self.note,
-            self.source,
+        return replace(self, horizons=horizons, replications=n)
+
+    def __repr__(self) -> str:
+        lines = sum(len(panel.lines) for panel in self.panels)
+        return (
+            f"Experiment({self.name!r}: {len(self.panels)} panels, {lines} lines, horizons "
+            f"{min(self.horizons):.3g} to {max(self.horizons):.3g}, "
+            f"{self.replications} replications, {len(self.all_cells())} cells)"
         )
 
-
-def preset_names() -> list[str]:
-    """Names of the experiments that come with the package."""
-    folder = files("evenhand.lab").joinpath("presets")
-    return sorted(
-        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
-    )
-
-
-def load_preset(name: str) -> Experiment:
-    """Load an experiment that comes with the package."""
-    if name not in preset_names():
-        raise ValueError(f"unknown experiment {name!r}{_nearest(name, preset_names())}")
-    path = files("evenhand.lab").joinpath("presets", f"{name}.toml")
-    return parse(path.read_text(), f"{name}.toml")
+    def _repr_html_(self) -> str:
+        rows = [
+            (panel.title, in_words(panel.game), str(panel.k), line.label, in_words(line.config))
+            for panel in self.panels
+            for line in panel.lines
+        ]
+        more = f"<p>and {len(rows) - SHOWN} more lines</p>" if len(rows) > SHOWN else ""
+        cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows[:SHOWN])
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        head = "".join(f"<th>{name}</th>" for name in ("panel", "game", "K", "line", "learner"))
+        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{more}"
 
 
 def load_file(path: Path) -> Experiment:
@@ -157,30 +152,29 @@ def _panel(entry: dict[str, Any], shared: list[Line], source: str) -> Panel:
 def _line(entry: dict[str, Any], source: str) -> Line:
     options = dict(entry)
     kind = options.get("kind")
-    if kind not in LEARNERS:
-        raise ValueError(f"{source}: unknown learner {kind!r}{_nearest(str(kind), list(LEARNERS))}")
+    if kind not in KINDS:
+        raise ValueError(f"{source}: unknown learner {kind!r}{nearest(str(kind), list(KINDS))}")
     label = str(options.pop("label", kind))
     seconds = options.pop("paper_seconds", None)
-    _check_keys(options, {"kind", *LEARNERS[kind][1]}, f"{source}, learner {kind}")
+    _check_keys(options, {"kind", *KINDS[kind].options}, f"{source}, learner {kind}")
     return Line(label, options, None if seconds is None else float(seconds))
 
 
 def _check_game(game: dict[str, Any], where: str) -> None:
-    kind = game.get("kind")
-    if not isinstance(kind, str) or (kind not in GAMES and ":" not in kind):
-        raise ValueError(f"{where}: unknown game {kind!r}{_nearest(str(kind), list(GAMES))}")
-    if kind in GAMES:
-        options = set(inspect.signature(GAMES[kind]).parameters) - {"place"}
-        _check_keys(game, {"kind", *options}, f"{where} {kind}")
+    kind, known = game.get("kind"), games.MAKERS
+    if not isinstance(kind, str) or (kind not in known and ":" not in kind):
+        raise ValueError(f"{where}: unknown game {kind!r}{nearest(str(kind), list(known))}")
+    if kind in known:
+        _check_keys(game, {"kind", *games.options_of(kind)}, f"{where} {kind}")
 
 
 def _check_keys(data: dict[str, Any], allowed: set[str], where: str) -> None:
     for key in data:
         if key not in allowed:
-            raise ValueError(f"{where}: unknown key {key!r}{_nearest(key, sorted(allowed))}")
+            raise ValueError(f"{where}: unknown key {key!r}{nearest(key, sorted(allowed))}")
 
 
-def _nearest(word: str, words: list[str]) -> str:
+def nearest(word: str, words: list[str]) -> str:
     """A hint at the nearest right word, or at all of them."""
     close = difflib.get_close_matches(word, words, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; choose from {', '.join(words)}"

@@ -1,4 +1,4 @@
-"""Figures of the paper, drawn from results alone."""
+"""Figures of experiments, drawn from results alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +9,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evenhand import theory
-from evenhand.lab.differences import LOWEST, PER_DECADE
-from evenhand.lab.experiments import Experiment
-from evenhand.lab.series import Series, mean, series, shares_at_end, spread, timed
+from evenhand.lab.experiments import Experiment, nearest
+from evenhand.lab.series import Series, mean, series, shares_at_end, spread
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers and dashes tell them in grey
 COLOURS = ["#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"]
@@ -36,18 +34,7 @@ STYLE: Any = {
 }
 
 
-def draw(experiment: Experiment, results: pl.DataFrame) -> Figure | None:
-    """Draw an experiment's figure, or None while one of its lines has no result at all."""
-    there = set(results["id"].to_list())
-    for panel in experiment.panels:
-        for line in panel.lines:
-            if not any(cell.id in there for cell in experiment.cells(panel, line)):
-                return None
-    with mpl.rc_context(STYLE):
-        return KINDS[experiment.figure](experiment, results)
-
-
-def _comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
+def comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
     """Regret linear and log-log, and alignment at the largest horizon."""
     panel = experiment.panels[0]
     lines = [(x.label, series(results, experiment, panel, x)) for x in panel.lines]
@@ -60,7 +47,7 @@ def _comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
         exponent = "" if growth is None else f" ({growth.value:.2f})"
         _line(logs, one, label + exponent, i)
     _axes(linear, "cumulative fairness regret")
-    _log_axes(logs, "cumulative fairness regret (log-log)")
+    log_axes(logs, "cumulative fairness regret (log-log)")
     logs.legend(
         fontsize=7,
         title="exponent in brackets",
@@ -99,8 +86,8 @@ def _alignment_bars(axes: Axes, lines: list[tuple[str, Series]]) -> None:
     axes.set_title(f"merit-selection alignment at T = {_power(horizon)}")
 
 
-def _panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
-    """One panel a game: regret against horizon."""
+def panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
+    """Regret against horizon, one panel per game."""
     n = len(experiment.panels)
     rows = (n + 1) // 2
     figure = Figure(figsize=(10, 3.6 * rows))
@@ -116,13 +103,13 @@ def _panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
                     middle = mean(one.uncapped)
                     label = f"{line.label}, uncapped target"
                     axes.plot(one.horizons, middle, color=COLOURS[i], lw=1, alpha=0.6, label=label)
-        _log_axes(axes, panel.title)
+        log_axes(axes, panel.title)
         axes.legend(fontsize=7)
     figure.suptitle(experiment.title)
     return figure
 
 
-def _armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
+def armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
     """Merit and selection shares arm by arm, and their ratio, arms in decreasing merit."""
     panel = experiment.panels[0]
     figure = Figure(figsize=(12, 8))
@@ -172,58 +159,6 @@ def _shown(m: int) -> Any:
     return np.sort(np.random.default_rng(SHOWN_SEED).choice(m, N_SHOWN, replace=False))
 
 
-def _lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
-    """The larger regret of the two instances, beside what no learner can beat."""
-    figure = Figure(figsize=(7, 4.5))
-    axes = figure.subplots()
-    first, second = experiment.panels
-    for i, line in enumerate(first.lines):
-        pair = [series(results, experiment, panel, line) for panel in (first, second)]
-        if len(pair[0].horizons) and np.array_equal(pair[0].horizons, pair[1].horizons):
-            worse = np.maximum(mean(pair[0].regret), mean(pair[1].regret))
-            style: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
-            axes.plot(pair[0].horizons, worse, label=line.label, **style)
-    m = int(first.game["m"])
-    bound = [theory.lower_bound(m, first.k, h) for h in experiment.horizons]
-    axes.plot(experiment.horizons, bound, color="black", lw=2, label="lower bound")
-    _log_axes(axes, "larger regret of the two instances")
-    axes.legend(fontsize=8)
-    figure.suptitle(experiment.title)
-    return figure
-
-
-def _timing(experiment: Experiment, results: pl.DataFrame) -> Figure:
-    """Median seconds of a run beside the paper's, a bar a learner."""
-    runs = timed(experiment, results)
-    figure = Figure(figsize=(8, 0.9 + 0.55 * len(runs)))
-    axes = figure.subplots()
-    places = np.arange(len(runs))[::-1]
-    axes.barh(places, [run.seconds for run in runs], color=COLOURS[1], height=0.5, label="here")
-    paper = [run.paper for run in runs]
-    axes.plot(paper, places, color=COLOURS[0], marker="D", ls="none", label="the paper")
-    axes.set_yticks(places, [f"{run.panel}\n{run.label}" for run in runs], fontsize=7)
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds")
-    axes.legend(fontsize=8)
-    figure.suptitle(experiment.title)
-    return figure
-
-
-def draw_differences(record: dict[str, Any]) -> Figure:
-    """Histogram of set-probability differences, both axes logarithmic."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7, 4))
-        axes = figure.subplots()
-        edges = 10.0 ** (LOWEST + np.arange(-1, len(record["counts"])) / PER_DECADE)
-        axes.stairs(record["counts"], edges, fill=True, color=COLOURS[1])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("absolute difference of a set's probability (leftmost bin: below 1e-24)")
-        axes.set_ylabel("number of differences")
-        axes.set_title("enumerated (BFGS) against scalable design, same policies")
-    return figure
-
-
 def _line(axes: Axes, one: Series, label: str, i: int) -> None:
     """A line of means with a band of one standard deviation."""
     middle, deviation = mean(one.regret), spread(one.regret)
@@ -245,7 +180,8 @@ def _axes(axes: Axes, title: str) -> None:
     axes.set_ylabel("regret")
 
 
-def _log_axes(axes: Axes, title: str) -> None:
+def log_axes(axes: Axes, title: str) -> None:
+    """Label the axes of regret against horizon, both logarithmic."""
     _axes(axes, title)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -258,12 +194,26 @@ def _power(horizon: int) -> str:
     )
 
 
-KINDS: dict[str, Callable[[Experiment, pl.DataFrame], Figure]] = {
-    "comparison": _comparison,
-    "panels": _panels,
-    "regret": _panels,
-    "fractions": _panels,
-    "armwise": _armwise,
-    "lower-bound": _lower_bound,
-    "timing": _timing,
+Draw = Callable[[Experiment, pl.DataFrame], Figure]
+KINDS: dict[str, Draw] = {
+    "comparison": comparison,
+    "regret": panels,
+    "panels": panels,
+    "armwise": armwise,
 }
+
+
+def draw(
+    experiment: Experiment, results: pl.DataFrame, kinds: dict[str, Draw] = KINDS
+) -> Figure | None:
+    """Draw an experiment's figure, or None while one of its lines has no result at all."""
+    if experiment.figure not in kinds:
+        hint = nearest(experiment.figure, list(kinds))
+        raise ValueError(f"{experiment.name}: unknown figure {experiment.figure!r}{hint}")
+    there = set(results["id"].to_list())
+    for panel in experiment.panels:
+        for line in panel.lines:
+            if not any(cell.id in there for cell in experiment.cells(panel, line)):
+                return None
+    with mpl.rc_context(STYLE):
+        return kinds[experiment.figure](experiment, results)

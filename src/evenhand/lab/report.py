@@ -1,49 +1,44 @@
-"""One self-contained page with every figure, the numbers behind it, and the paper's claims."""
+"""One self-contained page with the figures of experiments and the numbers behind them."""
 
-import io
-import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import polars as pl
 from jinja2 import Environment
 from matplotlib.figure import Figure
 
 from evenhand import __version__
-from evenhand.lab.claims import check
-from evenhand.lab.experiments import Experiment, load_preset, preset_names
-from evenhand.lab.figures import draw, draw_differences
-from evenhand.lab.fractions import HEAD, fractions
-from evenhand.lab.series import mean, series, spread, timed
+from evenhand.files import replacing
+from evenhand.lab.experiments import Experiment
+from evenhand.lab.figures import KINDS, Draw, draw
+from evenhand.lab.series import mean, series, spread
 from evenhand.lab.store import Store
 
-FORMATS = ("svg", "pdf", "png")
+METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
+Section = dict[str, Any]
 
 
-def write_report(folder: Path, experiments: list[Experiment] | None = None) -> Path:
-    """Draw all figures and write the page into a directory of results, from those alone."""
-    chosen = experiments or [load_preset(name) for name in preset_names()]
-    store = Store(folder)
-    results = store.read()
-    sections, drawn = [], {}
-    for experiment in chosen:
-        figure = draw(experiment, results)
-        if figure is not None:
-            drawn[experiment.name] = experiment
-            keep(figure, folder / "figures" / experiment.name)
-            sections.append(_section(experiment, results, figure))
-    differences = _read_differences(folder)
-    if differences is not None:
-        sections.append(_differences(differences, folder))
-    sections.sort(key=lambda s: (not s["name"].startswith("fig"), s["name"]))
+def write_report(folder: Path, experiments: list[Experiment]) -> Path:
+    """Draw experiments and write the page into a directory of results, from those alone."""
+    results = Store(folder).read()
+    found = (draw_section(one, results, folder) for one in experiments)
+    return write_page(folder, results, [section for section in found if section is not None])
+
+
+def write_page(
+    folder: Path, results: pl.DataFrame, sections: list[Section], claims: Sequence[Any] = ()
+) -> Path:
+    """Write the page of some sections, and of a paper's claims if there are any."""
     page = Environment(autoescape=True).from_string(
         files("evenhand.lab").joinpath("templates", "report.html").read_text()
     )
     text = page.render(
         sections=sections,
-        claims=check(drawn, results, differences),
+        claims=claims,
         version=__version__,
         versions=results["versions"].unique().sort().to_list(),
         machines=results["machine"].unique().sort().to_list(),
@@ -51,57 +46,46 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
         hours=results["seconds"].sum() / 3600,
     )
     path = folder / "report.html"
-    path.write_text(text)
+    with replacing(path) as file:
+        file.write(text.encode())
     return path
 
 
-def keep(figure: Figure, stem: Path) -> None:
-    """Save a figure in every format."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    for ending in FORMATS:
-        nothing = {"Date": None} if ending == "svg" else None
-        if ending == "pdf":
-            nothing = {"CreationDate": None}
-        figure.savefig(stem.with_suffix(f".{ending}"), dpi=150, metadata=nothing)
+def draw_section(
+    experiment: Experiment,
+    results: pl.DataFrame,
+    folder: Path,
+    kinds: dict[str, Draw] = KINDS,
+) -> Section | None:
+    """Draw an experiment into ``figures/`` and return its section; None where results are missing.
 
-
-def as_svg(figure: Figure) -> str:
-    """Return a figure as SVG to stand in a page."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def _section(experiment: Experiment, results: pl.DataFrame, figure: Figure) -> dict[str, Any]:
-    section: dict[str, Any] = {
+    An experiment drawn arm by arm has no tables, its figure being one.
+    """
+    figure = draw(experiment, results, kinds)
+    if figure is None:
+        return None
+    return {
         "name": experiment.name,
         "title": experiment.title,
         "note": experiment.note,
-        "svg": as_svg(figure),
-        "tables": [],
+        "svg": keep(figure, folder / "figures" / experiment.name),
+        "tables": [] if experiment.figure == "armwise" else _tables(experiment, results),
         "source": experiment.source,
     }
-    if experiment.figure == "fractions":
-        section["plain"] = {"head": HEAD, "rows": fractions(experiment, results)}
-    if experiment.figure == "timing":
-        section["plain"] = _timing(experiment, results)
-    elif experiment.figure != "armwise":
-        section["tables"] = _tables(experiment, results)
-    return section
 
 
-def _timing(experiment: Experiment, results: pl.DataFrame) -> dict[str, Any]:
-    rows = [
-        (r.panel, r.label, f"{r.horizon:.3g}", f"{r.seconds:.3g}", r.n, f"{r.paper:g}")
-        for r in timed(experiment, results)
-    ]
-    head = ("game", "learner", "T", "seconds here (median)", "runs", "seconds in the paper")
-    return {"head": head, "rows": rows}
+def keep(figure: Figure, stem: Path) -> str:
+    """Save a figure in every format; returns its SVG to stand in a page."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": "evenhand"}):  # the same ids every time
+        for ending, metadata in METADATA.items():
+            figure.savefig(stem.with_suffix(f".{ending}"), dpi=150, metadata=metadata)
+    text = stem.with_suffix(".svg").read_text()
+    return text[text.index("<svg") :]
 
 
 def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any]]:
-    """Mean regret and its deviation, a table a panel, a row a line."""
+    """Mean regret and its deviation: one table per panel, one row per line."""
     tables = []
     for panel in experiment.panels:
         rows: list[dict[str, Any]] = []
@@ -127,34 +111,3 @@ def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any
             )
         tables.append({"title": panel.title, "rows": rows, "horizons": horizons})
     return tables
-
-
-def _read_differences(folder: Path) -> dict[str, Any] | None:
-    path = folder / "differences.json"
-    return json.loads(path.read_text()) if path.is_file() else None
-
-
-def _differences(record: dict[str, Any], folder: Path) -> dict[str, Any]:
-    figure = draw_differences(record)
-    keep(figure, folder / "figures" / "fig3")
-    rows = [
-        ("number of differences", f"{record['n']:,}", "1,550,400,000"),
-        ("mean", f"{record['mean']:.3g}", "3.04e-10"),
-        ("median of the positive (to a tenth of a decade)", f"{record['median']:.2g}", "4.84e-13"),
-        ("largest", f"{record['largest']:.3g}", "2.98e-4"),
-        ("exactly zero", f"{record['zero']:,}", "15,506"),
-        ("positive, below 1e-24", f"{record['below']:,}", "1,356,087"),
-    ]
-    return {
-        "name": "fig3",
-        "title": "Set probabilities of the enumerated and the scalable design",
-        "note": (
-            "Both designs are given the same policies, those of a run of exact IW-KSVFair at "
-            "T = 1e6 that refreshes every round. Where a policy is capped at exactly 1, sets "
-            "without that arm have probability 0 in both designs: those are most of the zeros."
-        ),
-        "svg": as_svg(figure),
-        "plain": {"head": ("", "here", "paper"), "rows": rows},
-        "tables": [],
-        "source": "",
-    }

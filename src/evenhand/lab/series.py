@@ -19,13 +19,9 @@ class Series(NamedTuple):
     alignment: Floats
     seconds: Floats
 
-    def complete(self) -> Floats:
-        """Replications (r', n) that have every horizon."""
-        return self.regret[:, ~np.isnan(self.regret).any(axis=0)].T
-
     def growth(self) -> Slope | None:
         """Slope of log regret in log horizon, if there are enough horizons and replications."""
-        rows = self.complete()
+        rows = self.regret[:, ~np.isnan(self.regret).any(axis=0)].T  # with every horizon
         if len(self.horizons) < 3 or len(rows) == 0:
             return None
         return slope(self.horizons.astype(np.float64), rows if len(rows) > 1 else rows[0])
@@ -70,29 +66,3 @@ def shares_at_end(
     selections = np.array(last["selections"].to_list(), dtype=np.float64)
     totals = merit.sum(axis=1, keepdims=True), selections.sum(axis=1, keepdims=True)
     return merit / totals[0], selections / totals[1]
-
-
-class Timed(NamedTuple):
-    """Seconds of a line's runs at the largest horizon there is, and the paper's."""
-
-    panel: str
-    label: str
-    horizon: int
-    seconds: float  # median over replications
-    n: int
-    paper: float
-
-
-def timed(experiment: Experiment, results: pl.DataFrame) -> list[Timed]:
-    """Collect the time of every line of an experiment."""
-    rows = []
-    for panel in experiment.panels:
-        for line in panel.lines:
-            one = series(results, experiment, panel, line)
-            if len(one.horizons):
-                last = one.seconds[-1][~np.isnan(one.seconds[-1])]
-                paper = float("nan") if line.paper_seconds is None else line.paper_seconds
-                found = float(np.median(last))
-                at = int(one.horizons[-1])
-                rows.append(Timed(panel.title, line.label, at, found, len(last), paper))
-    return rows

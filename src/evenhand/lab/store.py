@@ -1,4 +1,4 @@
-"""Results on disk: one small Parquet file a cell, or one packed file an experiment."""
+"""Results on disk: one small Parquet file per cell, or one packed file per experiment."""
 
 import json
 import os
@@ -6,15 +6,15 @@ import platform
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
 
+from evenhand.files import replacing
 from evenhand.lab.cells import Cell
 
-LISTS = ("checkpoints", "selections")
-FLOAT_LISTS = ("curve", "merit", "merit_stderr", "estimate", "marginals")
-SCHEMA: dict[str, Any] = {
+SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "id": pl.String,
     "key": pl.String,
     "game": pl.String,
@@ -30,13 +30,12 @@ SCHEMA: dict[str, Any] = {
     "alignment": pl.Float64,
     "queries": pl.Int64,
     "reward": pl.Float64,
-    **{name: pl.List(pl.Int64) for name in LISTS},
-    **{name: pl.List(pl.Float64) for name in FLOAT_LISTS},
+    "selections": pl.List(pl.Int64),
+    "merit": pl.List(pl.Float64),
     "seconds": pl.Float64,
     "machine": pl.String,
     "versions": pl.String,
 }
-TIMING = ("seconds", "machine", "versions")  # what may differ between equal results
 
 
 class Store:
@@ -50,11 +49,28 @@ class Store:
         self.folder = folder
         self.set_aside: list[str] = []
 
+    def __repr__(self) -> str:
+        packed = len(list(self.folder.glob("*.parquet")))
+        loose = len(list((self.folder / "cells").glob("*.parquet")))
+        return f"Store({str(self.folder)!r}: {packed} packed files, {loose} single cells)"
+
+    def prepare(self) -> None:
+        """Make the directory, and refuse one that cannot be written before any work is done."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise type(error)(
+                f"--results must be a folder that can be written, got {self.folder}: "
+                f"{error.strerror}"
+            ) from None
+
     def path(self, cell: Cell) -> Path:
         """Where a cell's result lies."""
         return self.folder / "cells" / f"{cell.id}.parquet"
 
-    def write(self, cell: Cell, record: dict[str, Any], machine: str | None = None) -> None:
+    def write(self, cell: Cell, record: dict[str, Any]) -> None:
         """Write a cell's result so that nobody ever sees half of it."""
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,12 +84,11 @@ class Store:
             "replication": cell.replication,
             "seed": cell.seed,
             **record,
-            "machine": machine or describe_machine(),
+            "machine": describe_machine(),
             "versions": describe_versions(),
         }
-        part = path.with_suffix(f".{os.getpid()}.part")
-        pl.DataFrame([row], schema=SCHEMA).write_parquet(part)
-        part.replace(path)
+        with replacing(path) as file:
+            pl.DataFrame([row], schema=SCHEMA).write_parquet(file)
 
     def finished(self, cells: Iterable[Cell]) -> set[str]:
         """Ids of the cells that have a good result."""
@@ -94,10 +109,9 @@ class Store:
     def pack(self, name: str, cells: Iterable[Cell]) -> Path:
         """Write the results of an experiment's cells as one file."""
         path = self.folder / f"{name}.parquet"
-        part = path.with_suffix(f".{os.getpid()}.part")
         frame = self.read(cells)
-        frame.write_parquet(part, compression="zstd", compression_level=15)
-        part.replace(path)
+        with replacing(path) as file:
+            frame.write_parquet(file, compression="zstd", compression_level=15)
         return path
 
     def _one(self, path: Path) -> pl.DataFrame | None:

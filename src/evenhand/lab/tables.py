@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from evenhand.lab.cells import Cell
+from evenhand.lab.cells import Cell, in_words
 from evenhand.lab.runner import estimate
 
 COLUMNS = (
@@ -61,19 +61,17 @@ def show(table: pl.DataFrame) -> None:
 
 def words(config: str) -> str:
     """A description kept as JSON, in few words."""
-    parts = json.loads(config)
-    kind = parts.pop("kind")
-    return " ".join([kind, *(f"{name}={value}" for name, value in parts.items())])
+    return in_words(json.loads(config))
 
 
 @contextmanager
-def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int, float], None]]:
+def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int], None]]:
     """Show a bar with the time left, weighted by what cells are estimated to take."""
     total = sum(map(estimate, cells))
     with Progress(*COLUMNS) as bar:
         task = bar.add_task("running", total=total)
 
-        def advance(cell: Cell, n: int, seconds: float) -> None:
+        def advance(cell: Cell, n: int) -> None:
             kind, horizon = cell.learner["kind"], f"{cell.horizon:.3g}"
             bar.update(
                 task, advance=estimate(cell), description=f"{n}/{len(cells)} {kind} {horizon}"

@@ -131,6 +131,7 @@ class ETCG(OrderedLearner):
     """
 
     name = "etcg"
+    trajectory = 1
 
     def __init__(
         self, m: int, k: int, horizon: int, *, names: Iterable[str] | None = None, seed: Seed

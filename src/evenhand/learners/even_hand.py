@@ -90,6 +90,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     """
 
     name = "even-hand"
+    trajectory = 2
     evidence: Evidence
 
     def __init__(

@@ -67,6 +67,7 @@ class FairCMAB(OrderedLearner):
     """
 
     name = "fair-cmab"
+    trajectory = 1
 
     def __init__(
         self,

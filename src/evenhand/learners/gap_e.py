@@ -52,6 +52,7 @@ class GapE(GainSampler):
     """
 
     name = "gap-e"
+    trajectory = 1
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
     """
 
     name = "iw-ksvfair"
+    trajectory = 2
     horizon: int
     evidence: Means
 

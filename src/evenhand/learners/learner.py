@@ -353,7 +353,7 @@ def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
     """Return the class of the learner that gave a snapshot, refusing what is none of ours."""
     check_frame(snapshot)
     name = snapshot.get("learner")
-    if name not in Learner.kinds:
+    if not isinstance(name, str) or name not in Learner.kinds:
         raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
     return Learner.kinds[name]
 

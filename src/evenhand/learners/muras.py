@@ -52,6 +52,7 @@ class MURaS(GainSampler):
     """
 
     name = "muras"
+    trajectory = 2
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ class URS(ExchangeableLearner[SetPlan]):
     """
 
     name = "urs"
+    trajectory = 2
 
     def __init__(self, m: int, k: int, *, names: Iterable[str] | None = None, seed: Seed) -> None:
         super().__init__(m, k, None, seed, names)

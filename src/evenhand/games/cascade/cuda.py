@@ -45,7 +45,7 @@ class CudaCascade(IndependentCascade):
     array([[0.667, 1.   ]])
     """
 
-    trajectory = 0
+    trajectory = 1
     needs_gpu = True
 
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:

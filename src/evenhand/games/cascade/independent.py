@@ -1,7 +1,7 @@
 """Influence in a network: the independent cascade model."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,8 +42,8 @@ class IndependentCascade:
     array([0.58333333])
     """
 
-    trajectory = 1  # version of the random numbers: raise it when a release changes them
-    needs_gpu = False
+    trajectory: ClassVar[int] = 2  # bump when a release changes the random numbers
+    needs_gpu: ClassVar[bool] = False
 
     def __init__(self, edges: Any, m: int | None = None, p: Any = None) -> None:
         self.edges, self.m, self.p = read_graph(edges, m, p)

@@ -1,7 +1,6 @@
 """How far the scalable design is from the enumerated one, set by set (the paper's figure 3)."""
 
 import json
-import os
 from collections.abc import Callable
 from math import comb
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy
+from evenhand.files import replacing
 from evenhand.games import synthetic
 from evenhand.learners import IWKSVFair
 from evenhand.randomness.streams import stream
@@ -143,9 +143,8 @@ def write_differences(
             progress(comparison.updates)
         if comparison.updates % KEPT_EVERY == 0:
             comparison.save(partial)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(comparison.found.record()))
-    part.replace(path)
+    with replacing(path) as file:
+        file.write(json.dumps(comparison.found.record()).encode())
     partial.unlink(missing_ok=True)
     return path
 

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.lab.differences import LOWEST, PER_DECADE
 from evenhand.lab.experiments import Experiment
-from evenhand.lab.series import Series, mean, series, shares_at_end, timed
+from evenhand.lab.paper.differences import LOWEST, PER_DECADE
+from evenhand.lab.paper.timing import timed
+from evenhand.lab.series import Series, mean, series, shares_at_end
 from evenhand.typing import Floats
 
 LOW = ("IW-KSVFair", "IW-KSVFair (approx)", "MURaS")
@@ -125,10 +126,10 @@ def _alignment(where: str, lines: dict[str, Series], horizon: int) -> list[Claim
 
 
 def _within_reach(experiment: Experiment, results: pl.DataFrame) -> Claim:
-    """No arm is due more than one selection a round."""
+    """No arm is due more than one selection per round."""
     ids = [cell.id for cell in experiment.all_cells()]
     due = float(results.filter(pl.col("id").is_in(ids))["largest_due"].max())  # type: ignore[arg-type]
-    text = f"the arm due most is due {due:.3f} selections a round"
+    text = f"the arm due most is due {due:.3f} selections per round"
     return Claim(experiment.name, "proportional marginals are at most 1", text, due <= 1.0)
 
 

@@ -19,7 +19,7 @@ def fractions(experiment: Experiment, results: pl.DataFrame) -> list[tuple[str, 
         first = series(results, experiment, panel, panel.lines[0])
         for line in panel.lines:
             one = series(results, experiment, panel, line)
-            size, reward = _asked(experiment, results, panel, line)
+            asked = _asked(experiment, results, panel, line)
             for i, horizon in enumerate(one.horizons.tolist()):
                 there = one.regret[i][~np.isnan(one.regret[i])]
                 rows.append(
@@ -30,8 +30,7 @@ def fractions(experiment: Experiment, results: pl.DataFrame) -> list[tuple[str, 
                         str(len(there)),
                         f"{there.mean():.3g} ± {stderr(there):.2g}",
                         _fraction(one, first, horizon),
-                        f"{size[horizon]:.2f}",
-                        "" if np.isnan(reward[horizon]) else f"{reward[horizon]:.4f}",
+                        *asked[horizon],
                     )
                 )
     return rows
@@ -55,16 +54,15 @@ def _fraction(one: Series, first: Series, horizon: int) -> str:
 
 def _asked(
     experiment: Experiment, results: pl.DataFrame, panel: Panel, line: Line
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Mean set size and mean reward a query, by horizon."""
+) -> dict[int, tuple[str, str]]:
+    """Mean set size and mean reward per query, by horizon."""
     ids = [cell.id for cell in experiment.cells(panel, line)]
     found = results.filter(pl.col("id").is_in(ids)).with_columns(
-        size=pl.col("selections").list.sum() / pl.col("queries")
+        size=pl.col("selections").list.sum() / pl.col("queries"),
+        reward=pl.col("reward").fill_nan(None),
     )
     means = found.group_by("horizon").agg(pl.col("size").mean(), pl.col("reward").mean())
-    sizes = {row["horizon"]: row["size"] for row in means.iter_rows(named=True)}
-    rewards = {
-        row["horizon"]: float("nan") if row["reward"] is None else row["reward"]
-        for row in means.iter_rows(named=True)
+    return {
+        horizon: (f"{size:.2f}", "" if reward is None else f"{reward:.4f}")
+        for horizon, size, reward in means.iter_rows()
     }
-    return sizes, rewards

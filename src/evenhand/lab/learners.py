@@ -1,0 +1,70 @@
+"""Learners by the names experiment files use: every class by its own, and variants of some."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand import learners
+from evenhand.designs import EnumeratedMaxEntropy, Systematic
+from evenhand.learners import IWKSVFair, Learner, MURaS
+
+COUNTED_FROM = 10**7  # from this horizon on MURaS's commit phase is one multinomial draw
+
+
+def _nothing(horizon: int) -> dict[str, Any]:
+    return {}
+
+
+class Kind(NamedTuple):
+    """A learner's class, and options of it that are settled by the name and the horizon."""
+
+    learner: type[Learner]
+    settled: Callable[[int], dict[str, Any]] = _nothing
+    bumps: int = 0  # changes of random numbers that only this variant had
+
+    @property
+    def trajectory(self) -> int:
+        """Trajectory version: bump the class's when a release changes the random numbers."""
+        return self.learner.trajectory + self.bumps
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether the learner has to be told how long it will play."""
+        return "horizon" in inspect.signature(self.learner).parameters
+
+    @property
+    def options(self) -> set[str]:
+        """Options that a file may give: not settled, and no classes such as designs."""
+        parameters = inspect.signature(self.learner).parameters.values()
+        open_ones = {
+            p.name for p in parameters if p.default is p.empty or not isinstance(p.default, type)
+        }
+        return open_ones - {"m", "k", "horizon", "names", "seed"} - self.settled(1).keys()
+
+
+KINDS: dict[str, Kind] = {
+    found.name: Kind(found)
+    for found in vars(learners).values()
+    if isinstance(found, type) and issubclass(found, Learner) and not inspect.isabstract(found)
+}
+KINDS |= {
+    "iw-ksvfair-exact": Kind(IWKSVFair, lambda horizon: {"design": EnumeratedMaxEntropy}),
+    "no-iw": Kind(IWKSVFair, lambda horizon: {"weights": "none"}),
+    # its weights are so large that even rounding errors show
+    "no-mix": Kind(IWKSVFair, lambda horizon: {"eta": 0.0, "gamma": None}, bumps=1),
+    "muras": Kind(MURaS, lambda t: {"rounding": Systematic} if t >= COUNTED_FROM else {}),
+}
+
+
+def build_learner(
+    config: dict[str, Any], m: int, k: int, horizon: int, rng: np.random.Generator
+) -> Learner:
+    """Make a learner from an experiment's description."""
+    options = dict(config)
+    kind = KINDS[options.pop("kind")]
+    options |= kind.settled(horizon)
+    if kind.needs_horizon:
+        options["horizon"] = horizon
+    return kind.learner(m, k, seed=rng, **options)

@@ -1,0 +1,1 @@
+"""The paper's own: its experiments, figures, claims and numbers, and what stands beside them."""
