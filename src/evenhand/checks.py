@@ -6,6 +6,8 @@ then the value, and the way out where it is not obvious.
 
 import math
 import operator
+import os
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,24 @@ SUM_TOLERANCE = 1e-9  # by which marginals may miss an integer sum
 ROUNDING = 1e-12  # by which an entry may leave its interval
 
 
-def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return ``value`` as an int of at least ``minimum``."""
+def as_integer(name: str, value: Any) -> int:
+    """Return ``value`` as an int; True and False, which Python would take, are refused."""
+    refuse_truth(name, "an integer", value)
     try:
-        number = operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
+
+
+def refuse_truth(name: str, rule: str, value: Any) -> None:
+    """Refuse True and False where a number is asked for: they are there by mistake."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be {rule}, got {bool(value)}; write {int(value)} if meant so")
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return ``value`` as an int of at least ``minimum``."""
+    number = as_integer(name, value)
     if number < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {name}={number}")
     return number
@@ -30,11 +44,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 def check_budget(m: Any, k: Any) -> tuple[int, int]:
     """Return ``m`` and ``k`` as ints with 1 <= k <= m."""
-    m = check_integer("m", m, 1)
-    try:
-        k = operator.index(k)
-    except TypeError:
-        raise TypeError(f"k must be an integer, got {k!r}") from None
+    m, k = check_integer("m", m, 1), as_integer("k", k)
     if not 1 <= k <= m:
         raise ValueError(f"k must satisfy 1 <= k <= m, got k={k} with m={m}")
     return m, k
@@ -42,10 +52,11 @@ def check_budget(m: Any, k: Any) -> tuple[int, int]:
 
 def check_number(name: str, value: Any, low: float, high: float) -> float:
     """Return ``value`` as a float in [low, high]; an infinite end is open."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    refuse_truth(name, "a number", value)
+    array = value if isinstance(value, float) else as_reals(name, value, "a number")
+    if np.ndim(array) or value is None:  # None would become nan
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(array)
     if not (low <= number <= high and math.isfinite(number)):
         rule = f"lie in [{low:g}, {high:g}]" if np.isfinite(high) else f"be finite and >= {low:g}"
         raise ValueError(f"{name} must {rule}, got {name}={number!r}")
@@ -69,17 +80,26 @@ def check_vector(name: str, values: ArrayLike, low: float, high: float, remedy: 
 
 def as_floats(name: str, values: ArrayLike) -> Floats:
     """Return a non-empty 1-d array of floats, not shared with the caller."""
-    try:
-        vector = np.array(values)
-        if vector.dtype.kind != "c":
-            vector = vector.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a vector of numbers, got {values!r}") from None
-    if vector.dtype.kind == "c":
-        raise TypeError(f"{name} must be real, got complex numbers")
+    vector = as_reals(name, values, "a vector of numbers")
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, got shape {vector.shape}")
     return vector
+
+
+def as_reals(name: str, values: ArrayLike, rule: str = "an array of numbers") -> Floats:
+    """Return an array of floats, not shared with the caller; text that reads as numbers is none."""
+    kind = ""
+    try:
+        array = np.array(values)
+        kind = array.dtype.kind
+        text = kind in "SU" or (kind == "O" and any(isinstance(x, str | bytes) for x in array.flat))
+        if not text and kind != "c":
+            return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):  # ragged, no numbers, or beyond all floats
+        pass
+    if kind == "c":
+        raise TypeError(f"{name} must be real, got complex numbers")
+    raise TypeError(f"{name} must be {rule}, got {reprlib.repr(values)}")
 
 
 def check_entries(name: str, values: Floats, low: float, high: float, remedy: str = "") -> None:
@@ -112,6 +132,23 @@ def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
             "make them with evenhand.fair_policy or evenhand.policy.project_l1"
         )
     return vector, k
+
+
+def check_memory(what: str, n_bytes: int) -> None:
+    """Refuse what would take more memory than the machine has, before any of it is taken."""
+    if n_bytes > (most := machine_memory()):
+        raise ValueError(
+            f"{what} would take {min(n_bytes, 10**300) / 2**30:.3g} GiB of memory, "
+            f"and this machine has {most / 2**30:.3g} GiB"
+        )
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine; 1 TiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**40
 
 
 def check_rng(rng: Any) -> np.random.Generator:
@@ -173,23 +210,25 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
 
 @compiled
 def mend_sum(marginals: Floats) -> tuple[int, float]:
-    """Clip to [0, 1]; if the sum is nearly an integer, spread what it lacks.
+    """Cut entries to [0, 1] and add what their sum lacks to the nearest integer.
 
-    Spread in proportion to p (1 - p), so that 0 and 1 stay what they are. Returns the first entry
-    outside beyond rounding, or -1, and the sum as it was.
+    Laws have marginals that sum to k: a fit could not come nearer to others than they miss it by.
+    Added in proportion to p (1 - p), so that 0 and 1 stay what they are. Returns the first entry
+    outside by more than rounding, or -1, and the sum as it was; the caller refuses sums that lack
+    more than rounding.
     """
-    total = spread = 0.0
+    total = room = 0.0
     for a in range(len(marginals)):
         if not -ROUNDING <= marginals[a] <= 1.0 + ROUNDING:
             return a, np.nan
         marginals[a] = min(1.0, max(0.0, marginals[a]))
         total += marginals[a]
-        spread += marginals[a] * (1.0 - marginals[a])
+        room += marginals[a] * (1.0 - marginals[a])
     lacking = np.round(total) - total
-    if spread > 0.0 and abs(lacking) < 1e-6:
-        for a in range(len(marginals)):
-            p = marginals[a]
-            marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / spread)))
+    for a in range(len(marginals)):
+        p = marginals[a]
+        if 0.0 < p < 1.0:
+            marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / room)))
     return -1, total
 
 
@@ -205,8 +244,8 @@ def first_outside(values: Floats, low: float, high: float) -> int:
 @compiled
 def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     """First row with a size outside 0..k, or whose longest prefix has a bad arm; else -1."""
-    # row in which an arm was seen last, believed only if it stands there: no need to fill it,
-    # which would cost more than all else where m is large
+    # last row that held an arm; uninitialised on purpose, since filling it would cost more than
+    # all else where m is large: a hit is confirmed by scanning the row
     seen = np.empty(m, np.int64)
     k = orders.shape[1]
     for row in range(len(orders)):

@@ -88,56 +88,52 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
 
 @compiled
 def fill(scores: Floats, k: int) -> Floats:
-    """Waterfilling without checks: cap what exceeds 1, share the rest again, until none does."""
-    m = len(scores)
-    full = np.zeros(m, np.bool_)
-    left, positive = k, np.count_nonzero(scores)
+    """Waterfilling without checks: bounds 0 and 1, and a rule for too few positive scores."""
+    m, positive = len(scores), np.count_nonzero(scores)
     if positive <= k:
         rest = 0.0 if positive == m else (k - positive) / (m - positive)
         return np.where(scores > 0.0, 1.0, rest)
-    top = scores.max()  # scaled by the largest: no sum overflows
-    while True:
-        total = 0.0
-        for a in range(m):
-            if not full[a]:
-                total += scores[a] / top
-        capped = 0
-        for a in range(m):
-            if not full[a] and left * (scores[a] / top) > total:
-                full[a] = True
-                capped += 1
-        left -= capped
-        if capped == 0 or left == 0:
-            break
-    marginals = np.zeros(m)
-    for a in range(m):
-        marginals[a] = 1.0 if full[a] else left * (scores[a] / top) / total
-    return marginals
+    shares = scores / scores.max()  # no sum overflows
+    c, left, among = find_scale(shares, 0.0, 1.0, k)
+    return np.where(c * shares > 1.0, 1.0, left * shares / among)
 
 
 @compiled
-def clip_to_sum(scores: Floats, low: Floats, high: Floats, total: float) -> Floats:
-    """Find x_a = clip(c s_a, low_a, high_a) with the given sum, for scores above 0.
+def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats:
+    """Find x_a = clip(c s_a, low, high) with the given sum, for positive scores."""
+    c, _, _ = find_scale(scores, low, high, total)
+    return np.minimum(np.maximum(c * scores, low), high)
 
-    The sum grows with c, piecewise linearly: Newton's step is exact on the right piece, and
-    halving finds that piece.
+
+@compiled
+def find_scale(scores: Floats, low: float, high: float, total: float) -> tuple[float, float, float]:
+    """Find c at which clip(c s_a, low, high) sum to the total.
+
+    Returns it, what the entries at a bound leave of the total, and the sum of the others' scores,
+    which is c as a fraction. The sum of what is clipped grows with c, piecewise linearly: Newton's
+    step is exact on the right piece. Without a lower bound the steps are the rounds of waterfilling
+    and never pass the solution; else halving brings back those that do.
     """
-    below, above = 0.0, (high / scores).max()
-    c = min(total / scores.sum(), above)
-    x = np.empty_like(scores)
+    below, above = 0.0, high / scores.min()
+    c, at_bounds, among = total / scores.sum(), np.nan, np.nan
     for _ in range(200):
-        lacking, slope = total, 0.0
+        before = at_bounds, among
+        lacking, at_bounds, among = float(total), 0.0, 0.0
         for a in range(len(scores)):
-            x[a] = min(max(c * scores[a], low[a]), high[a])
-            lacking -= x[a]
-            if low[a] < x[a] < high[a]:
-                slope += scores[a]
-        if abs(lacking) <= 1e-14 * total or not below < above:
+            x = c * scores[a]
+            free = low <= x <= high
+            x = low if x < low else x  # min and max would look for nan, at a cost
+            x = high if x > high else x
+            lacking -= x
+            at_bounds += 0.0 if free else x
+            among += scores[a] if free else 0.0
+        if abs(lacking) <= 1e-14 * total or before == (at_bounds, among):  # the right piece
             break
         if lacking > 0.0:
-            below = max(below, c)
+            below = c
         else:
-            above = min(above, c)
-        step = c + lacking / slope if slope > 0.0 else np.inf
-        c = step if below < step < above else 0.5 * (below + above)
-    return x
+            above = c
+        c = c + lacking / among if among > 0.0 else np.inf
+        if not below < c < above:
+            c, among = 0.5 * (below + above), np.nan
+    return c, total - at_bounds, among

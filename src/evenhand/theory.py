@@ -52,7 +52,7 @@ def max_weight(m: int, k: int, eta: float) -> float:
 
 
 def samples(horizon: int, lam: float) -> int:
-    r"""Samples an arm :math:`R = \lfloor T^{2/3} / \Lambda \rfloor` of MURaS.
+    r"""Samples per arm :math:`R = \lfloor T^{2/3} / \Lambda \rfloor` of MURaS.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def muras_bound(
     m, k, horizon
         Arms, budget and queries.
     n_samples
-        R, marginal gains sampled an arm.
+        R, marginal gains sampled per arm.
     total_merit
         :math:`\gamma`, a lower bound on the sum of all merits.
     delta

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
-from evenhand.designs import DependentRounding
+from evenhand.designs import DependentRounding, ExplicitDesign
 from evenhand.testing import DESIGN_CHECKS
 from evenhand.testing.statistics import check_frequencies, count_sets
 from tests import reference
 from tests.contracts import DESIGNS
 
 designs = pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS)
+explicit = pytest.mark.parametrize(
+    "make",
+    [pytest.param(make, id=name) for name, make in DESIGNS.items() if name != "dependent_rounding"],
+)
 
 
 @designs
@@ -43,8 +47,34 @@ def test_equal_marginals_are_not_the_same_law():
 
 
 def test_dependent_rounding_has_no_log_prob():
-    with pytest.raises(NotImplementedError, match="no closed form for the probability of a set"):
-        DependentRounding([0.5, 0.5]).log_prob([[0]])
+    design = DependentRounding.fit([0.5, 0.5])
+    assert not isinstance(design, ExplicitDesign)
+    for name in ("log_prob", "weights"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; use ConditionalPoisson"):
+            getattr(design, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
+        design.colour  # noqa: B018
+
+
+@designs
+def test_a_design_says_what_it_is(make):
+    design = make()
+    line = repr(design)
+    assert type(design).__name__ in line
+    assert f"m={design.m}, k={design.k}, marginals=" in line
+    assert len(line) < 100
+    assert "\n" not in line
+    table = design._repr_html_()
+    assert table.count("<tr>") == design.m + 1
+
+
+@designs
+def test_absurd_numbers_of_draws_are_refused_at_once(make):
+    design, rng = make(), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"n=1\d* sets of \d arms would take .* GiB of memory"):
+        design.sample(10**18, rng)
+    with pytest.raises(ValueError, match=r"n must be below 2\^63"):
+        design.tally(10**30, rng)
 
 
 @designs
@@ -56,9 +86,15 @@ def test_bad_arguments_are_refused(make):
         design.sample(1, None)
     with pytest.raises(ValueError, match="n must be at least 0, got n=-2"):
         design.tally(-2, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=rf"sets must have shape \(n, {design.k}\)"):
-        design.log_prob([list(range(design.k + 1))])
-    with pytest.raises(ValueError, match="sets must hold distinct arms"):
-        design.log_prob([[design.m] * design.k])
-    with pytest.raises(TypeError, match="sets must hold integers"):
-        design.log_prob([[0.5] * design.k])
+
+
+@explicit
+def test_bad_sets_are_refused(make):
+    design = make()
+    for ask in (design.log_prob, design.weights):
+        with pytest.raises(ValueError, match=rf"sets must have shape \(n, {design.k}\)"):
+            ask([list(range(design.k + 1))])
+        with pytest.raises(ValueError, match="sets must hold distinct arms"):
+            ask([[design.m] * design.k])
+        with pytest.raises(TypeError, match="sets must hold integers"):
+            ask([[0.5] * design.k])

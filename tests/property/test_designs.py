@@ -75,7 +75,7 @@ def test_a_weighted_design_is_the_listed_law(drawn):
 def test_rounding_always_draws_k_distinct_arms_that_may_be_drawn(drawn, seed):
     s, k = drawn
     target = waterfill(s, k)
-    for design in (DependentRounding(target), Systematic(target)):
+    for design in (DependentRounding.fit(target), Systematic.fit(target)):
         rows = design.sample(20, np.random.default_rng(seed))
         assert all(len(set(row)) == k for row in rows.tolist())
         counts = np.bincount(rows.ravel(), minlength=len(s))

@@ -51,7 +51,11 @@ def test_heads_of_the_left_half_vary_as_they_should():
 
 @pytest.mark.parametrize(
     "design",
-    [Uniform(4, 2), Systematic([0.5, 0.7, 0.3, 0.5]), ConditionalPoisson.fit([0.6, 0.7, 0.3, 0.4])],
+    [
+        Uniform(4, 2),
+        Systematic.fit([0.5, 0.7, 0.3, 0.5]),
+        ConditionalPoisson.fit([0.6, 0.7, 0.3, 0.4]),
+    ],
     ids=["uniform", "systematic", "conditional_poisson"],
 )
 @pytest.mark.parametrize("n", [500, 100_000])
@@ -71,7 +75,7 @@ def test_counts_vary_like_those_of_independent_draws(design, n):
 
 def test_small_marginals_are_not_rounded_away():
     marginals = np.array([0.004, 0.996, 0.008, 0.992])
-    rows = DependentRounding(marginals).sample(200_000, np.random.default_rng(5))
+    rows = DependentRounding.fit(marginals).sample(200_000, np.random.default_rng(5))
     inside = np.zeros((len(rows), 4))
     np.put_along_axis(inside, rows, 1.0, axis=1)
     check_mean(inside, marginals, resolution=2e-3)

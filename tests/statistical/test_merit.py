@@ -185,5 +185,5 @@ def test_the_check_sees_a_bias_of_a_tenth():
     """Negative control: merits of the neighbouring K are not accepted."""
     game = GAMES["noisy_or"]()
     found = merit.stratified(game, 3, 40_000, np.random.default_rng(3))
-    with pytest.raises(AssertionError, match="mean .*is off"):
+    with pytest.raises(AssertionError, match=r"mean .*is off"):
         check_estimate(found.merit, found.stderr, kshapley(game, 2), resolution=0.1)

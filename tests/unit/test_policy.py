@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import linprog
 
 from evenhand.merit import Estimate
-from evenhand.policy import fair_policy, project_l1, waterfill
+from evenhand.policy import clip_to_sum, fair_policy, project_l1, waterfill
 from tests import reference
 
 
@@ -29,6 +29,30 @@ def test_waterfill_is_the_appendix_in_words(m, k, seed):
 )
 def test_waterfill_at_the_edges(scores, k, expected):
     np.testing.assert_allclose(waterfill(scores, k), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 20.0])
+def test_what_is_clipped_to_bounds_is_proportional_in_between(seed, spread):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 40))
+    k, rate = int(rng.integers(1, m)), rng.random()
+    low, high = rate * k / m, 1.0 - rate * (1.0 - k / m)
+    scores = np.maximum(np.exp(rng.normal(0, spread, m)), 1e-300)
+    x = clip_to_sum(scores, low, high, k)
+    assert x.sum() == pytest.approx(k, rel=1e-13)
+    assert x.min() >= low
+    assert x.max() <= high
+    between = (x > low) & (x < high)
+    if between.any():
+        c = (x[between] / scores[between]).mean()
+        np.testing.assert_allclose(x, np.clip(c * scores, low, high), rtol=1e-12)
+
+
+def test_a_million_scores_sum_to_what_they_should():
+    scores = np.exp(np.random.default_rng(0).normal(0, 1, 10**6))
+    assert waterfill(scores, 300_000).sum() == pytest.approx(300_000, rel=1e-13)
+    assert clip_to_sum(scores, 0.1, 0.9, 300_000).sum() == pytest.approx(300_000, rel=1e-12)
 
 
 def test_fair_policy_is_proportional_where_it_can_be():

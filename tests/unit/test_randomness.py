@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
+from evenhand.randomness.streams import ALONE, STREAMS, as_generator, stream
 from evenhand.randomness.xoshiro import draw_word, start_words
 from evenhand.testing.statistics import check_frequencies
 
@@ -64,3 +66,56 @@ def test_every_order_of_a_row_is_equally_likely():
         shuffle_row(row, np.uint64(start_row(number)))
         counts[tuple(row.tolist())] = counts.get(tuple(row.tolist()), 0) + 1
     check_frequencies(np.array(list(counts.values())), np.full(6, 1 / 6))
+
+
+def draws(rng):
+    return rng.random(4).tolist()
+
+
+def test_one_seed_makes_independent_streams_of_its_names():
+    seen = [draws(as_generator(7, name)) for name in STREAMS]
+    seen += [draws(stream(7, replication, name)) for replication in range(20) for name in STREAMS]
+    seen += [draws(stream(7, ALONE, name)) for name in STREAMS]
+    seen += [draws(stream(7, i + 2**32 * ALONE, name)) for i in range(4) for name in STREAMS]
+    seen += [draws(np.random.default_rng(7))]
+    seen += [draws(np.random.default_rng(s)) for s in np.random.SeedSequence(7).spawn(20)]
+    assert len({tuple(numbers) for numbers in seen}) == len(seen)
+
+
+def test_streams_are_what_they_were():
+    """Keyed as (replication, number of the stream): all stored results rest on it."""
+    key = np.random.SeedSequence(7, spawn_key=(3, 1))
+    assert draws(stream(7, 3, "environment")) == draws(np.random.default_rng(key))
+
+
+def test_a_seed_sequence_goes_through_the_name_and_a_generator_does_not():
+    sequence = np.random.SeedSequence(7)
+    assert draws(as_generator(sequence, "learner")) == draws(as_generator(7, "learner"))
+    child = sequence.spawn(1)[0]
+    assert draws(as_generator(child, "learner")) != draws(as_generator(7, "learner"))
+    assert draws(as_generator(child, "learner")) != draws(as_generator(child, "instance"))
+    rng = np.random.default_rng(7)
+    assert as_generator(rng, "learner") is rng
+
+
+@pytest.mark.parametrize(
+    ("seed", "error", "message"),
+    [
+        (-1, ValueError, "seed must be at least 0, got seed=-1"),
+        (True, TypeError, "seed must be an integer, got True; write 1 if meant so"),
+        (0.5, TypeError, "seed must be an integer, got 0.5"),
+        (None, TypeError, "seed must be an integer, got None"),
+        ("7", TypeError, "seed must be an integer, got '7'"),
+    ],
+)
+def test_bad_seeds_are_refused(seed, error, message):
+    with pytest.raises(error, match=message):
+        as_generator(seed, "learner")
+
+
+def test_a_stream_must_have_a_name():
+    for call in (lambda: stream(7, 1, "noise"), lambda: as_generator(7, "noise")):
+        with pytest.raises(
+            ValueError, match=r"name must be one of \['environment', .* got 'noise'"
+        ):
+            call()

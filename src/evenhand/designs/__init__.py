@@ -2,7 +2,7 @@
 
 from evenhand.designs.conditional_poisson import ConditionalPoisson
 from evenhand.designs.dependent_rounding import DependentRounding
-from evenhand.designs.design import Design
+from evenhand.designs.design import Design, ExplicitDesign, Fitted
 from evenhand.designs.enumerated import EnumeratedMaxEntropy
 from evenhand.designs.mixture import Mixture
 from evenhand.designs.systematic import Systematic
@@ -13,6 +13,8 @@ __all__ = [
     "DependentRounding",
     "Design",
     "EnumeratedMaxEntropy",
+    "ExplicitDesign",
+    "Fitted",
     "Mixture",
     "Systematic",
     "Uniform",

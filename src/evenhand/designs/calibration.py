@@ -1,8 +1,9 @@
 """Finding the coins of a maximum-entropy design from its marginals.
 
-A law is an array of five rows, a column an arm: log weights, marginals, 1 minus them, and the coins
-that show them when conditioned on k heads, p and 1 - p, each to full relative accuracy. Fitting
-works on the coins alone: odds are multiplied, and a step needs no exponential or logarithm an arm.
+A law is an array of five rows with one column per arm: log weights, marginals, 1 minus them, and
+the coins that show them when conditioned on k heads, p and 1 - p, each to full relative accuracy.
+Fitting works on the coins alone: odds are multiplied, and a step needs no exponential and no
+logarithm per arm.
 """
 
 import math
@@ -14,7 +15,9 @@ from evenhand.typing import Floats, compiled
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
-FAR = 1.96  # of a coin to begin with: its odds are 100 times those that are likely, or less
+# Factor by which the odds of a coin to begin with may be off the likely ones. What a step sees of
+# a ratio r, 2 (r - 1) / (r + 1), is 1.96 at 100 and never above 2: farther off, it cannot tell.
+MAX_START_RATIO = 100.0
 NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is then large
 NOTHING = np.empty((5, 0))  # no law to begin with
 
@@ -38,13 +41,13 @@ def calibrate(
 ) -> tuple[float, float, int]:
     """Find the law whose marginals are the target; returns log Z, the error left and the steps.
 
-    ``old`` is a law to begin with, or none at all; nan for marginals that are not known. Target
-    entries of nearly 0 or 1 that leave no choice are set to it.
+    ``old`` is a law to begin with, or :data:`NOTHING`. Target entries of nearly 0 or 1 that leave
+    no choice are set to it.
     """
-    settle(target, k)
+    fix_certain(target, k)
     given, rest, p, q = law[MARGINALS], law[REST], law[HEADS], law[TAILS]
-    ease, step = np.empty(len(target)), np.zeros(len(target))
-    length, n = 1.0, _begin(target, old, p, q, ease, step)
+    damping, step = np.empty(len(target)), np.zeros(len(target))
+    length, n = 1.0, _begin(target, old, p, q, damping, step)
     while True:
         _recentre(p, q, k)
         log_heads = condition(p, q, k, given, rest)
@@ -55,16 +58,16 @@ def calibrate(
         if error <= tol or n >= MAX_STEPS:
             law[LOG_WEIGHTS] = np.log(p / q)
             return _log_normaliser(law, log_heads), error, n
-        length = _lengthen(target, given, rest, ease, step, length, n)
+        length = _lengthen(target, given, rest, damping, step, length, n)
         for a in range(len(target)):
             if 0.0 < target[a] < 1.0:
                 up, down = target[a] * rest[a], (1.0 - target[a]) * given[a]
-                p[a], q[a] = _tilt(p[a], q[a], up, down, length * ease[a])
+                p[a], q[a] = _tilt(p[a], q[a], up, down, length * damping[a])
         n += 1
 
 
 @compiled
-def settle(target: Floats, k: int) -> None:
+def fix_certain(target: Floats, k: int) -> None:
     """Set entries to 0 or 1 where the others leave no choice, rounding aside; or below 1e-300."""
     n_free = k_free = 0
     for a in range(len(target)):
@@ -80,34 +83,37 @@ def settle(target: Floats, k: int) -> None:
 
 
 @compiled
-def _begin(target: Floats, old: Floats, p: Floats, q: Floats, ease: Floats, step: Floats) -> int:
+def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, step: Floats) -> int:
     """Choose the first coins; returns how many steps of the fit that was, 0 or 1.
 
-    Conditioning adds about pi / variance to log-odds, up to a constant (Hajek, 1964). So they grow
-    faster than those of the coin, by 1 + pi (1 - pi) / variance; ``ease`` is one over that.
+    Conditioning adds about pi / variance to log-odds, up to a constant (Hajek, 1964). So likely
+    coins have the target's odds times exp(-x), x = pi / variance <= 1, here by its Pade approximant
+    (12 - 6x + x^2) / (12 + 6x + x^2), whose relative error x^5 / 720 is small beside Hajek's. And
+    log-odds of marginals grow faster than those of coins, by 1 + pi (1 - pi) / variance; one over
+    that is the ``damping``. Coins to begin with make their first step here, unless one is far from
+    likely.
     """
-    variance, stepped, fresh = 0.0, 0, old.shape[1] == 0
+    variance, fresh = 0.0, old.shape[1] == 0
     for t in target:
         variance += t * (1.0 - t)
     variance = max(1.0, variance)
     for a in range(len(target)):
         t = target[a]
-        p[a], q[a], ease[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
+        p[a], q[a], damping[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
         if not 0.0 < t < 1.0:
             continue
         x = t / variance
         p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
         if old.shape[1] == 0:
             continue
-        if not abs(_log_ratio(old[HEADS, a] * q[a], old[TAILS, a] * p[a])) <= FAR:
-            fresh = True
-        elif np.isfinite(old[MARGINALS, a]):
+        odds, likely = old[HEADS, a] * q[a], old[TAILS, a] * p[a]
+        if odds <= MAX_START_RATIO * likely and likely <= MAX_START_RATIO * odds:
             up, down = t * old[REST, a], (1.0 - t) * old[MARGINALS, a]
-            p[a], q[a] = _tilt(old[HEADS, a], old[TAILS, a], up, down, ease[a])
-            step[a], stepped = ease[a] * _log_ratio(up, down), 1
+            p[a], q[a] = _tilt(old[HEADS, a], old[TAILS, a], up, down, damping[a])
+            step[a] = damping[a] * _log_ratio(up, down)
         else:
-            p[a], q[a] = old[HEADS, a], old[TAILS, a]
-    return 0 if fresh else stepped
+            fresh = True
+    return 0 if fresh else 1
 
 
 @compiled
@@ -115,7 +121,7 @@ def _lengthen(
     target: Floats,
     given: Floats,
     rest: Floats,
-    ease: Floats,
+    damping: Floats,
     step: Floats,
     length: float,
     n: int,
@@ -128,7 +134,7 @@ def _lengthen(
     for a in range(len(target)):
         if 0.0 < target[a] < 1.0:
             up, down = target[a] * rest[a], (1.0 - target[a]) * given[a]
-            lacking = ease[a] * _log_ratio(up, down)
+            lacking = damping[a] * _log_ratio(up, down)
             change = step[a] - lacking
             product += step[a] * change
             square += change * change
@@ -157,7 +163,8 @@ def _recentre(p: Floats, q: Floats, k: int) -> None:
 def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[float, float]:
     """Multiply a coin's odds by (up / down)^power, for powers up to 1.
 
-    The power is taken to second order: a huge ratio moves the odds by (1 + power) / (1 - power).
+    The power is taken to second order in up / down - 1: r^w is ((1+w) r + 1-w) / ((1-w) r + 1+w),
+    exact for w = 1; a huge ratio moves the odds by (1+w) / (1-w).
     """
     up, down = up / (up + down), down / (up + down)  # else small numbers would be squared
     more, less = 1.0 + power, 1.0 - power
@@ -167,7 +174,7 @@ def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[flo
 
 @compiled
 def _log_ratio(up: float, down: float) -> float:
-    """Return log(up / down) to second order."""
+    """Return log(up / down) to second order in up / down - 1."""
     return 2.0 * (up - down) / (up + down)
 
 

@@ -1,26 +1,26 @@
 """Maximum-entropy designs: independent coins conditioned on exactly K heads."""
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.checks import as_floats, as_integers, check_budget, check_marginals, check_positive
-from evenhand.designs.calibration import (
-    HEADS,
-    LOG_WEIGHTS,
-    MARGINALS,
-    NEAR,
-    NOTHING,
-    TAILS,
-    calibrate,
-    describe,
+from evenhand.checks import (
+    ROUNDING,
+    as_floats,
+    as_integers,
+    check_entries,
+    check_marginals,
+    check_positive,
 )
-from evenhand.designs.design import Design, draw_listed
+from evenhand.designs.calibration import LOG_WEIGHTS, MARGINALS, NOTHING, REST, calibrate, describe
+from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import centred_coins, contour
+from evenhand.designs.poisson_binomial import contour, sigmoid
+from evenhand.designs.state import check_log_weights, read_log_weights, read_part
 from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row
 from evenhand.subsets.combinations import all_sets, count_sets
@@ -32,7 +32,7 @@ MAX_PAIR_MATRIX = 5000
 MAX_LISTED = 2**16
 
 
-class ConditionalPoisson(Design):
+class ConditionalPoisson(ExplicitDesign):
     r"""The law of largest entropy among those over K-sets with given marginals.
 
     .. math:: P(S) = \exp\Bigl(\sum_{a \in S} \theta_a\Bigr) \Big/ Z_K(\theta), \qquad |S| = K
@@ -46,6 +46,8 @@ class ConditionalPoisson(Design):
     log_weights
         :math:`\theta`, shifted so that the independent coins show about K heads; minus or plus
         infinity for arms that are never or always in.
+    log_normaliser
+        :math:`\log Z_K(\theta)` of the arms with finite log weights.
 
     Notes
     -----
@@ -71,15 +73,15 @@ class ConditionalPoisson(Design):
     def __init__(self, log_weights: Floats, k: int) -> None:
         """Trust finite, minus or plus infinite log weights; use the constructors instead."""
         law = np.empty((5, len(log_weights)))
-        self._follow(law, describe(log_weights, k, law), k)
+        self._set_law(law, describe(log_weights, k, law), k)
 
-    def _follow(self, law: Floats, log_normaliser: float, k: int) -> None:
+    def _set_law(self, law: Floats, log_normaliser: float, k: int) -> None:
         self.log_weights, self.marginals = law[LOG_WEIGHTS], law[MARGINALS]
         self.m, self.k = law.shape[1], k
-        self._law, self._log_normaliser = law, log_normaliser
+        self._law, self.log_normaliser = law, log_normaliser
 
     @classmethod
-    def fit(cls, marginals: ArrayLike, tol: float = 1e-10, start: Floats | None = None) -> Self:
+    def fit(cls, marginals: ArrayLike, tol: float = 1e-10) -> Self:
         r"""Find the design with these marginals.
 
         Steps :math:`\theta \mathrel{+}= s (\operatorname{logit} \pi - \operatorname{logit}
@@ -93,12 +95,8 @@ class ConditionalPoisson(Design):
             (m,) numbers in [0, 1] that sum to an integer k >= 1.
         tol
             Largest error allowed in a marginal, absolute: smaller ones may be off by any factor.
-        start
-            Log weights to begin with, for instance those of a similar design.
         """
-        target, k = check_marginals(marginals)
-        old = NOTHING if start is None else coins_of(as_floats("start", start), len(target), k)
-        return cls._calibrate(target, k, tol, old)
+        return cls._calibrate(*check_marginals(marginals), tol, NOTHING)
 
     @classmethod
     def _calibrate(cls, target: Floats, k: int, tol: float, old: Floats) -> Self:
@@ -111,7 +109,7 @@ class ConditionalPoisson(Design):
                 f"steps, tol={tol:g}; raise tol"
             )
         design = cls.__new__(cls)
-        design._follow(law, log_normaliser, k)  # already worked out
+        design._set_law(law, log_normaliser, k)  # already worked out
         return design
 
     @classmethod
@@ -123,18 +121,8 @@ class ConditionalPoisson(Design):
         >>> ConditionalPoisson.from_log_weights([0.0, 0.0, np.inf], k=2).marginals
         array([0.5, 0.5, 1. ])
         """
-        weights = np.array(theta, dtype=np.float64)
-        if weights.ndim != 1 or weights.size == 0:
-            raise ValueError(f"theta must be a non-empty vector, got shape {weights.shape}")
-        if np.isnan(weights).any():
-            raise ValueError(f"theta must not be nan, got theta[{int(np.isnan(weights).argmax())}]")
-        _, k = check_budget(len(weights), k)
-        always, possible = np.sum(weights == np.inf), np.sum(weights > -np.inf)
-        if not always <= k <= possible:
-            raise ValueError(
-                f"k must lie between the {always} arms always in and the {possible} arms ever in, "
-                f"got k={k}"
-            )
+        weights = as_floats("theta", theta)
+        k, always, possible = check_log_weights("theta", weights, k)
         if always == k:  # no room for the others
             weights[weights < np.inf] = -np.inf
         elif possible == k:  # no choice among the others
@@ -198,32 +186,33 @@ class ConditionalPoisson(Design):
         return np.maximum((p[i] * p[j] + 2.0 * sums) / total, 0.0)
 
     def _log_prob(self, rows: Ints) -> Floats:
-        return sum_weights(self.log_weights, rows) - self._log_normaliser
-
-    def warm_state(self):
-        return {"law": self._law.copy(), "log_normaliser": np.array(self._log_normaliser)}
-
-    @classmethod
-    def from_warm_state(cls, state, k):
-        design = cls.__new__(cls)
-        design._follow(state["law"], float(state["log_normaliser"]), k)
-        return design
+        return sum_weights(self.log_weights, rows) - self.log_normaliser
 
     def state(self) -> dict[str, Floats]:
-        """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        return {
-            "log_weights": self.log_weights,
-            "marginals": self.marginals,
-            "log_normaliser": np.array(self._log_normaliser),
-        }
+        """Arrays from which :meth:`from_state` makes a design that draws the same, bit for bit."""
+        log_normaliser = np.array(self.log_normaliser)
+        law = {"log_weights": self.log_weights.copy(), "marginals": self.marginals.copy()}
+        return {**law, "log_normaliser": log_normaliser}
+
+    def warm_state(self) -> dict[str, Floats]:
+        """Return the state with what the next :meth:`refit` starts from, to go on bit for bit."""
+        return {**self.state(), "coins": self._law[REST:].copy()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Floats], k: int) -> Self:
-        """Make the design that gave this state."""
+    def from_state(cls, state: Mapping[str, Floats], k: int) -> Self:
+        """Make the design that gave this state, warm or not; one that none can have is refused."""
+        log_weights, k = read_log_weights(state, k)
+        law = np.empty((5, len(log_weights)))
+        log_normaliser = describe(log_weights, k, law)
+        law[LOG_WEIGHTS] = read_part(state, "log_weights", law[LOG_WEIGHTS], "be centred")
+        law[MARGINALS] = read_part(state, "marginals", law[MARGINALS])
+        check_entries("state: marginals", law[MARGINALS], 0.0, 1.0 + ROUNDING)
+        if "coins" in state:
+            law[REST:] = read_part(state, "coins", law[REST:])
+            check_entries("state: coins", law[REST:], 0.0, 1.0 + ROUNDING)
         design = cls.__new__(cls)
-        law = np.full((5, len(state["log_weights"])), np.nan)
-        law[LOG_WEIGHTS], law[MARGINALS] = state["log_weights"], state["marginals"]
-        design._follow(law, float(state["log_normaliser"]), k)
+        log_normaliser = float(read_part(state, "log_normaliser", np.array(log_normaliser)))
+        design._set_law(law, log_normaliser, k)
         return design
 
     @cached_property
@@ -246,7 +235,7 @@ class ConditionalPoisson(Design):
     @cached_property
     def _coins(self) -> tuple[Floats, Floats]:
         """Chances of head and tail of the arms with a choice."""
-        return self._law[HEADS, self._free], self._law[TAILS, self._free]
+        return sigmoid(self.log_weights[self._free])
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
@@ -294,7 +283,7 @@ class ConditionalPoisson(Design):
     @cached_property
     def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        table = build_table(self.log_weights[self._free], self._k_free, self._log_normaliser)
+        table = build_table(self.log_weights[self._free], self._k_free, self.log_normaliser)
         return table if len(table) else build_tree(*self._coins)
 
 
@@ -302,17 +291,6 @@ def check_same_arms(marginals: ArrayLike, m: int) -> None:
     """Refuse marginals of another number of arms."""
     if np.shape(marginals) != (m,):
         raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
-
-
-def coins_of(start: Floats, m: int, k: int) -> Floats:
-    """Return log weights to begin with as a law whose marginals are not known."""
-    if start.shape != (m,):
-        raise ValueError(f"start must have shape ({m},), got {start.shape}")
-    old, free = np.full((5, m), np.nan), np.isfinite(start)
-    k_free = k - int(np.sum(start == np.inf))
-    if 0 < k_free < free.sum():
-        _, old[HEADS, free], old[TAILS, free] = centred_coins(start[free], k_free, NEAR)
-    return old
 
 
 @compiled
@@ -353,11 +331,11 @@ def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
 
 @compiled
 def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats) -> None:
-    """Fill k places a row with independent draws, all drawn again until they are distinct.
+    """Fill k places of each row with independent draws, again until they are distinct.
 
     Given that they are distinct, the chance of a set is proportional to the product of its
-    members' odds, and every order is equally likely: the design itself. A number a row starts
-    its random words.
+    members' odds, and every order is equally likely: the design itself. Each row's random words
+    start from its number.
     """
     bits = alias_bits(table)
     seen, trial = np.full(len(arms), -1, np.int64), 0

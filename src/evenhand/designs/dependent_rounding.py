@@ -1,5 +1,7 @@
 """Randomised rounding of marginals by duels between arms."""
 
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -8,7 +10,8 @@ from evenhand.designs.design import Design
 from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
-SNAP = 1e-12  # this close to 0 or 1 an entry is there
+SNAP = 1e-12  # an entry this close to 0 or 1 counts as 0 or 1
+MISSING = ("log_prob", "weights")  # what the probability of a set would be needed for
 
 
 class DependentRounding(Design):
@@ -16,12 +19,8 @@ class DependentRounding(Design):
 
     Two entries strictly between 0 and 1 fight: mass moves from one to the other, in a random
     direction that keeps both means, until one of them is 0 or 1. Arms are negatively correlated.
-    A draw is O(M). The probability of a set has no closed form, so ``log_prob`` raises.
-
-    Parameters
-    ----------
-    marginals
-        (m,) numbers in [0, 1] that sum to an integer k >= 1.
+    A draw is O(M). The probability of a set has no closed form, so there is no ``log_prob``.
+    Make one with :meth:`fit`.
 
     References
     ----------
@@ -30,27 +29,28 @@ class DependentRounding(Design):
 
     Examples
     --------
-    >>> rows = DependentRounding([0.9, 0.6, 0.4, 0.1]).sample(10_000, np.random.default_rng(1))
+    >>> rows = DependentRounding.fit([0.9, 0.6, 0.4, 0.1]).sample(10_000, np.random.default_rng(1))
     >>> bool(np.all(np.abs(np.bincount(rows.ravel()) / 10_000 - [0.9, 0.6, 0.4, 0.1]) < 0.02))
     True
     """
 
-    def __init__(self, marginals: ArrayLike) -> None:
-        self.marginals, self.k = check_marginals(marginals)
-        self.m = len(self.marginals)
+    def __init__(self, marginals: Floats, k: int) -> None:
+        """Trust marginals that sum to k; use :meth:`fit` instead."""
+        self.m, self.k, self.marginals = len(marginals), k, marginals
 
     @classmethod
-    def fit(cls, marginals):
-        return cls(marginals)
+    def fit(cls, marginals: ArrayLike) -> Self:
+        """Make the design with these marginals (m,), in [0, 1], that sum to an integer k >= 1."""
+        return cls(*check_marginals(marginals))
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return _duels(self.marginals, self.k, n, rng)
 
-    def _log_prob(self, rows: Ints) -> Floats:
-        raise NotImplementedError(
-            "DependentRounding has no closed form for the probability of a set; "
-            "use ConditionalPoisson or Systematic where log_prob is needed"
-        )
+    if not TYPE_CHECKING:  # type checkers know that there is no log_prob
+
+        def __getattr__(self, name: str) -> Any:
+            remedy = "; use ConditionalPoisson or Systematic" if name in MISSING else ""
+            raise AttributeError(f"DependentRounding has no attribute {name!r}{remedy}")
 
 
 @compiled

@@ -1,19 +1,21 @@
 """What every design offers: a law over K-sets of arms."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.checks import as_integers, check_integer, check_rng, first_bad_query
+from evenhand.checks import as_integers, check_integer, check_memory, check_rng, first_bad_query
+from evenhand.display import html_table, span
 from evenhand.randomness.alias import alias_bits, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
-from evenhand.subsets.combinations import all_orders, count_sets
+from evenhand.subsets.combinations import all_orders, count_sets, log_comb
 from evenhand.typing import Floats, Ints, Words, compiled
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
-MAX_ORDERED = 7  # of so many arms all orders are kept, which is faster than swapping arms
+MAX_ORDERED = 7  # sets of up to so many arms are put in order by a table of all their orders
+MAX_COUNT = 2**63 - 1  # counts are 64-bit integers
 
 
 class Design(ABC):
@@ -30,6 +32,8 @@ class Design(ABC):
     --------
     >>> from evenhand.designs import Uniform
     >>> design: Design = Uniform(4, 2)
+    >>> design
+    Uniform(m=4, k=2, marginals=0.5)
     >>> sets, times = design.tally(1000, np.random.default_rng(1))
     >>> len(sets), int(times.sum())
     (6, 1000)
@@ -39,17 +43,85 @@ class Design(ABC):
     k: int
     marginals: Floats
 
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"{kind}(m={self.m}, k={self.k}, marginals={span(self.marginals)})"
+
+    def _repr_html_(self) -> str:
+        return html_table({"arm": np.arange(self.m), "marginal": self.marginals}, self.m)
+
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw n sets (n, k), each in uniformly random order."""
-        return self._sample(check_integer("n", n, 0), check_rng(rng))
+        n = check_integer("n", n, 0)
+        if n * self.k > BLOCK:
+            check_memory(f"n={n} sets of {self.k} arms", 8 * self.k * n)
+        return self._sample(n, check_rng(rng))
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
         """All sets that can be drawn, with their probabilities, where they are few enough."""
         return None
 
+    def tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Draw n sets and count equal ones: sets (d, k), and how often each was drawn (d,).
+
+        The counts have exactly the law of n independent draws. Up to 65536 draws are made and
+        counted; more are one multinomial draw where all sets can be listed. Where equal sets are
+        rare, rows may repeat.
+        """
+        n = check_integer("n", n, 0)
+        check_rng(rng)
+        if n > MAX_COUNT:
+            raise ValueError(f"n must be below 2^63, as counts are 64-bit integers, got n={n}")
+        if n > BLOCK and self.listed is not None:
+            sets, probabilities = self.listed
+            times = rng.multinomial(n, probabilities / probabilities.sum())
+            return sets[times > 0], times[times > 0]
+        distinct = count_sets(self.m, self.k, max(n, 1))
+        check_memory(f"counting n={n} sets of {self.k} arms", 8 * (self.k + 1) * min(n, distinct))
+        sets, times = np.empty((0, self.k), np.int64), np.empty(0, np.int64)
+        for start in range(0, n, BLOCK):
+            drawn = self._sample_alike(min(BLOCK, n - start), rng)
+            sets = np.concatenate([sets, np.sort(drawn, axis=1)])
+            times = np.concatenate([times, np.ones(len(drawn), np.int64)])
+            if distinct < n:
+                sets, times = merge(sets, times, self.m)
+        return sets, times
+
+    @abstractmethod
+    def _sample(self, n: int, rng: np.random.Generator) -> Ints: ...
+
+    def _sample_alike(self, n: int, rng: np.random.Generator) -> Ints:
+        """Draw n sets; the first j of them do not depend on n."""
+        return self._sample(n, rng)
+
+
+class ExplicitDesign(Design):
+    """A design that knows how likely each set is, so that learners can learn from its draws."""
+
     def log_prob(self, sets: ArrayLike) -> Floats:
         """Log-probability (n,) of the sets (n, k) given as rows of arms in any order."""
+        return self._log_prob(self._check_rows(sets))
+
+    def weights(self, sets: ArrayLike) -> Floats:
+        r"""Importance weights (n, k) of the members of sets (n, k) that can be drawn.
+
+        .. math:: w(a, S) = q_a \Big/ \Bigl( \binom{M-1}{K-1} P(S) \Bigr)
+
+        is the chance of S among the K-sets with a when all are equally likely, over that when they
+        are drawn by the design. A weighted mean over drawn sets with a is an unbiased estimate of
+        the mean over all of them.
+
+        Examples
+        --------
+        >>> from evenhand.designs import Uniform
+        >>> Uniform(4, 2).weights([[0, 3]]).round(12)
+        array([[1., 1.]])
+        """
+        return self._weights(self._check_rows(sets))
+
+    def _check_rows(self, sets: ArrayLike) -> Ints:
+        """Return sets as rows of k distinct arms."""
         rows = as_integers("sets", sets)
         if rows.ndim != 2 or rows.shape[1] != self.k:
             raise ValueError(f"sets must have shape (n, {self.k}), got {rows.shape}")
@@ -59,39 +131,23 @@ class Design(ABC):
                 f"sets must hold distinct arms in 0..{self.m - 1}, "
                 f"got row {bad}: {rows[bad].tolist()}"
             )
-        return self._log_prob(rows)
-
-    def tally(self, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Draw n sets and count equal ones: sets (d, k), and how often each was drawn (d,).
-
-        The counts have exactly the law of n independent draws. Up to 65536 draws are made and
-        counted; more are one multinomial draw where all sets can be listed. Where equal sets are
-        rare, rows may repeat.
-        """
-        check_integer("n", n, 0)
-        check_rng(rng)
-        if n > BLOCK and self.listed is not None:
-            sets, probabilities = self.listed
-            times = rng.multinomial(n, probabilities / probabilities.sum())
-            return sets[times > 0], times[times > 0]
-        sets, times = np.empty((0, self.k), np.int64), np.empty(0, np.int64)
-        for start in range(0, n, BLOCK):
-            drawn = self._sample_alike(min(BLOCK, n - start), rng)
-            sets = np.concatenate([sets, np.sort(drawn, axis=1)])
-            times = np.concatenate([times, np.ones(len(drawn), np.int64)])
-            if count_sets(self.m, self.k, n) < n:
-                sets, times = merge(sets, times, self.m)
-        return sets, times
-
-    @abstractmethod
-    def _sample(self, n: int, rng: np.random.Generator) -> Ints: ...
-
-    def _sample_alike(self, n: int, rng: np.random.Generator) -> Ints:
-        """Draw n sets in a way that does not depend on n: one by one they would be the same."""
-        return self._sample(n, rng)
+        return rows
 
     @abstractmethod
     def _log_prob(self, rows: Ints) -> Floats: ...
+
+    def _weights(self, rows: Ints) -> Floats:
+        """Importance weights of rows that the design drew: unchecked."""
+        rarity = np.exp(-self._log_prob(rows) - log_comb(self.m - 1, self.k - 1))
+        return weigh(self.marginals, rows, rarity)
+
+
+class Fitted(Protocol):
+    """A kind of design that is made from marginals."""
+
+    @classmethod
+    def fit(cls, marginals: ArrayLike) -> Design:
+        """Make the design with these marginals (m,), in [0, 1], that sum to an integer k >= 1."""
 
 
 def merge(sets: Ints, times: Ints, m: int) -> tuple[Ints, Ints]:
@@ -109,10 +165,20 @@ def merge(sets: Ints, times: Ints, m: int) -> tuple[Ints, Ints]:
 
 
 def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -> Ints:
-    """Draw a listed set, in random order, for every number, by the alias table of their law."""
+    """Draw one listed set per number, in random order, by the alias table of their law."""
     k = sets.shape[1]
     orders = all_orders(k) if k <= MAX_ORDERED else np.arange(k, dtype=np.uint32)[None, :]
     return _draw_listed(table, sets, orders, numbers)
+
+
+@compiled
+def weigh(marginals: Floats, rows: Ints, rarity: Floats) -> Floats:
+    """Marginals (n, k) of the members of each row, times the row's rarity."""
+    weights = np.empty(rows.shape)
+    for i in range(len(rows)):
+        for r in range(rows.shape[1]):
+            weights[i, r] = marginals[rows[i, r]] * rarity[i]
+    return weights
 
 
 @compiled

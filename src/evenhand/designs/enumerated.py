@@ -1,5 +1,6 @@
 """The maximum-entropy design by listing all K-sets: the paper's exact implementation."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import comb
 from typing import Any, Self
@@ -9,10 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from evenhand.checks import check_marginals, check_positive
-from evenhand.designs.calibration import settle
+from evenhand.designs.calibration import fix_certain
 from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
-from evenhand.designs.design import Design, draw_listed
+from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.poisson_binomial import centre
+from evenhand.designs.state import read_array, read_log_weights
 from evenhand.randomness.alias import build_alias
 from evenhand.subsets.combinations import all_sets, count_sets
 from evenhand.typing import Floats, Ints, Words, compiled
@@ -20,7 +22,7 @@ from evenhand.typing import Floats, Ints, Words, compiled
 MAX_SETS = 10**7
 
 
-class EnumeratedMaxEntropy(Design):
+class EnumeratedMaxEntropy(ExplicitDesign):
     r"""The maximum-entropy law over all listed K-sets, calibrated by BFGS.
 
     The same law as :class:`~evenhand.designs.ConditionalPoisson`, by the route the paper calls
@@ -62,7 +64,7 @@ class EnumeratedMaxEntropy(Design):
         self.marginals[free] = given
 
     @classmethod
-    def fit(cls, marginals: ArrayLike, tol: float = 1e-8, start: Floats | None = None) -> Self:
+    def fit(cls, marginals: ArrayLike, tol: float = 1e-8) -> Self:
         """Find the law with these marginals.
 
         Parameters
@@ -72,10 +74,8 @@ class EnumeratedMaxEntropy(Design):
         tol
             Largest error in a marginal that BFGS is asked for. Where rounding in its line search
             stops it earlier, an error up to 1e-6 is accepted; above it raises.
-        start
-            Log weights to begin with.
         """
-        return cls._calibrate(marginals, tol, start, None)
+        return cls._calibrate(marginals, tol, None, None)
 
     def refit(self, marginals: ArrayLike, tol: float = 1e-8) -> Self:
         """Fit other marginals of the same arms, starting from this design and its curvature."""
@@ -90,18 +90,11 @@ class EnumeratedMaxEntropy(Design):
         check_positive("tol", tol)
         theta, wanted, k_free = _split_certain(target, k)
         free = np.isfinite(theta)
-        if count_sets(int(free.sum()), k_free, MAX_SETS) > MAX_SETS:
-            raise ValueError(
-                f"listing all sets needs at most {MAX_SETS:g} of them, got "
-                f"{comb(int(free.sum()), k_free):.3g}; use ConditionalPoisson"
-            )
-        begin_all = theta if start is None else np.asarray(start, np.float64)
-        if begin_all.shape != target.shape:
-            raise ValueError(f"start must have shape ({len(target)},), got {begin_all.shape}")
+        check_listable(int(free.sum()), k_free)
         found: Floats | None = None
         if free.any():
-            usable = np.isfinite(begin_all[free]).all()
-            begin = begin_all[free] if usable else theta[free]
+            begin = theta[free] if start is None else start[free]
+            begin = begin if np.isfinite(begin).all() else theta[free]
             theta[free], found = _bfgs(begin, wanted, k_free, tol, curvature)
         design = cls(theta, k)
         design._curvature = found
@@ -118,24 +111,26 @@ class EnumeratedMaxEntropy(Design):
         """All sets that can be drawn, with their probabilities."""
         return self.sets, self.probabilities
 
-    def warm_state(self):
-        return self.state()
-
-    @classmethod
-    def from_warm_state(cls, state, k):
-        return cls.from_state(state, k)
-
     def state(self) -> dict[str, Floats]:
-        """Arrays from which :meth:`from_state` makes the same design, bit for bit."""
-        curvature = np.empty((0, 0)) if self._curvature is None else self._curvature
-        return {"log_weights": self.log_weights, "curvature": curvature}
+        """Arrays from which :meth:`from_state` makes a design that draws the same, bit for bit."""
+        return {"log_weights": self.log_weights.copy()}
+
+    def warm_state(self) -> dict[str, Floats]:
+        """Return the state with what the next :meth:`refit` starts from, to go on bit for bit."""
+        curvature = np.empty((0, 0)) if self._curvature is None else self._curvature.copy()
+        return {**self.state(), "curvature": curvature}
 
     @classmethod
-    def from_state(cls, state: dict[str, Floats], k: int) -> Self:
-        """Make the design that gave this state."""
-        design = cls(state["log_weights"], k)
-        c = state.get("curvature", np.empty((0, 0)))
-        design._curvature = c if c.size else None
+    def from_state(cls, state: Mapping[str, Floats], k: int) -> Self:
+        """Make the design that gave this state, warm or not; one that none can have is refused."""
+        log_weights, k = read_log_weights(state, k)
+        n_free = int(np.isfinite(log_weights).sum())
+        check_listable(n_free, k - int(np.sum(log_weights == np.inf)))
+        design = cls(log_weights, k)
+        if not np.isfinite(design._log_normaliser):
+            raise ValueError("state: log_weights must have a finite sum of weights over all sets")
+        if "curvature" in state and (curvature := read_array(state, "curvature")).size:
+            design._curvature = check_curvature(curvature, n_free)
         return design
 
     @cached_property
@@ -143,10 +138,34 @@ class EnumeratedMaxEntropy(Design):
         return build_alias(self.probabilities)
 
 
+def check_listable(n_free: int, k_free: int) -> None:
+    """Refuse to list more sets than can be handled."""
+    if count_sets(n_free, k_free, MAX_SETS) > MAX_SETS:
+        raise ValueError(
+            f"listing all sets needs at most {MAX_SETS:g} of them, got "
+            f"{comb(n_free, k_free):.3g}; use ConditionalPoisson"
+        )
+
+
+def check_curvature(curvature: Floats, n: int) -> Floats:
+    """Return the inverse of a curvature of n free log weights: symmetric, positive definite."""
+    if (
+        curvature.shape != (n, n)
+        or not np.isfinite(curvature).all()
+        or not np.array_equal(curvature, curvature.T)
+        or np.linalg.eigvalsh(curvature)[0] <= 0.0
+    ):
+        raise ValueError(
+            f"state: curvature must be a symmetric, positive definite ({n}, {n}) matrix, got "
+            f"another of shape {curvature.shape}"
+        )
+    return curvature
+
+
 @compiled
 def _split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
     """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
-    settle(target, k)
+    fix_certain(target, k)
     theta = np.log(target / (1.0 - target))
     free = np.flatnonzero(np.isfinite(theta))
     if len(free) == 0:
@@ -187,8 +206,8 @@ def _bfgs(
 def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
     """Log normaliser, probability of every set, and marginals.
 
-    Products of odds, shifted so that likely sets have moderate ones: no exponential a set. Sets in
-    lexicographic order come in runs that share all arms but the last, which goes up to the end.
+    Products of odds, shifted so that likely sets have moderate ones: no exponential per set. Sets
+    in lexicographic order come in runs that share all arms but the last, which goes up to the end.
     """
     (n, k), m = sets.shape, len(theta)
     if k == 0:

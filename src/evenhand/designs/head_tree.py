@@ -15,7 +15,7 @@ class HeadTree(NamedTuple):
     """Law of the number of heads below each node of a heap-ordered binary tree.
 
     Node v has children 2v and 2v + 1; the leaves cut the coins into runs of 32. Node v shows
-    first[v] + i heads with chance chances[starts[v] + i], up to ends[v].
+    first[v] + i heads with chance chances[starts[v] + i], which lies below ends[v].
     """
 
     starts: Ints
@@ -98,11 +98,8 @@ def draw_heads(
 def _heads_of_left(tree: HeadTree, v: int, heads: int, rng: np.random.Generator) -> int:
     """Draw how many of a node's heads its left child shows."""
     left, right = 2 * v, 2 * v + 1
-    # children are stored before their parent, right before left: a law ends where the next starts
-    left_end = tree.starts[left - 1]
-    right_end = tree.starts[left]
-    n_left = left_end - tree.starts[left]
-    n_right = right_end - tree.starts[right]
+    n_left = tree.ends[left] - tree.starts[left]
+    n_right = tree.ends[right] - tree.starts[right]
     low = max(tree.first[left], heads - tree.first[right] - n_right + 1)
     high = min(tree.first[left] + n_left - 1, heads - tree.first[right])
     at_left = tree.starts[left] - tree.first[left]

@@ -1,20 +1,20 @@
 """A design mixed with the uniform one."""
 
-import math
 from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from evenhand.checks import check_number
-from evenhand.designs.design import Design
+from evenhand.designs.design import ExplicitDesign
 from evenhand.designs.uniform import Uniform
-from evenhand.typing import Floats, Ints
+from evenhand.subsets.combinations import log_comb
+from evenhand.typing import Floats, Ints, compiled
 
-D = TypeVar("D", bound=Design)
+D = TypeVar("D", bound=ExplicitDesign)
 
 
-class Mixture(Design, Generic[D]):
+class Mixture(ExplicitDesign, Generic[D]):
     r"""With probability :math:`\eta` a uniform K-set, else one of the design.
 
     :math:`P^{mix}(S) = (1-\eta) P(S) + \eta / \binom MK` and :math:`q = (1-\eta) \pi + \eta K/M`
@@ -23,20 +23,23 @@ class Mixture(Design, Generic[D]):
     Parameters
     ----------
     design
-        Any design.
+        Any design with ``log_prob``.
     eta
-        Share of the uniform one, in [0, 1].
+        Share of the uniform law, in [0, 1].
 
     Examples
     --------
     >>> from evenhand.designs import Systematic
-    >>> Mixture(Systematic([1.0, 0.5, 0.5, 0.0]), eta=0.5).marginals
+    >>> Mixture(Systematic.fit([1.0, 0.5, 0.5, 0.0]), eta=0.5).marginals
     array([0.75, 0.5 , 0.5 , 0.25])
     """
 
     def __init__(self, design: D, eta: float) -> None:
-        if not isinstance(design, Design):
-            raise TypeError(f"design must be a Design, got {type(design).__name__}")
+        if not isinstance(design, ExplicitDesign):
+            raise TypeError(
+                "design must be a design with log_prob, such as ConditionalPoisson, "
+                f"got {type(design).__name__}"
+            )
         self.design = design
         self.eta = check_number("eta", eta, 0.0, 1.0)
         self.m, self.k = design.m, design.k
@@ -44,7 +47,7 @@ class Mixture(Design, Generic[D]):
 
     @cached_property
     def uniform(self) -> Uniform:
-        """The other part."""
+        """The uniform part."""
         return Uniform(self.m, self.k)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
@@ -55,17 +58,18 @@ class Mixture(Design, Generic[D]):
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
-        with np.errstate(divide="ignore"):
-            log_eta, log_rest = np.log(self.eta), np.log1p(-self.eta)
-        plain = log_eta + self.uniform.log_prob(rows)
-        if log_rest == -math.inf:
-            return plain
-        return np.logaddexp(plain, log_rest + self.design.log_prob(rows))
+        return _mix(self.design._log_prob(rows), -log_comb(self.m, self.k), self.eta)
 
-    def weights(self, rows: Ints) -> Floats:
-        from scipy.special import gammaln
+    def __repr__(self) -> str:
+        return f"Mixture({self.design!r}, eta={self.eta:.3g})"
 
-        m, k = self.m, self.k
-        log_sets = gammaln(m) - gammaln(k) - gammaln(m - k + 1)
-        even = np.exp(-self._log_prob(rows) - log_sets)
-        return self.marginals[rows] * even[:, None]
+
+@compiled
+def _mix(log_prob: Floats, log_uniform: float, eta: float) -> Floats:
+    """Log of (1 - eta) P + eta U, whose larger part is taken out of the logarithm."""
+    mixed = np.empty_like(log_prob)
+    for i in range(len(log_prob)):
+        one, other = np.log1p(-eta) + log_prob[i], np.log(eta) + log_uniform
+        low, high = min(one, other), max(one, other)
+        mixed[i] = high if low == -np.inf else high + np.log1p(np.exp(low - high))
+    return mixed

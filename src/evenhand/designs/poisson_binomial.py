@@ -87,6 +87,8 @@ def n_points(m: int, variance: float) -> int:
     """Odd number of contour points that keeps what aliases below rounding.
 
     n points add the chances of k +- n, k +- 2n, ... heads to that of k; m + 1 of them are exact.
+    By Bennett's inequality these are at most 2 exp(-v h(n / v)) for a variance v, where
+    h(x) = (1 + x) log(1 + x) - x: with n = 16 sqrt(v) + 16 below 1e-35 whatever v is.
     An odd number stays clear of angle pi, where a fair coin's factor vanishes.
     """
     n = min(m + 1, math.ceil(16.0 * math.sqrt(variance)) + 16)

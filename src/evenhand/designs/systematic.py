@@ -1,27 +1,22 @@
 """Systematic sampling: one random start, every unit step draws an arm."""
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import ROUNDING, as_integers, check_marginals
-from evenhand.designs.design import Design
+from evenhand.checks import ROUNDING, check_marginals
+from evenhand.designs.design import ExplicitDesign
 from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 
-class Systematic(Design):
+class Systematic(ExplicitDesign):
     r"""K-sets with given marginals by systematic sampling.
 
-    Lay the marginals end to end, in ``order``, on a line of length K; with one uniform start u the
-    arms lying at u, u + 1, ... are drawn. At most M different sets can be, and many pairs never
-    meet: fast to draw and to count, a poor choice to learn from.
-
-    Parameters
-    ----------
-    marginals
-        (m,) numbers in [0, 1] that sum to an integer k >= 1.
-    order
-        The arms in the order in which they lie on the line; ascending if not given.
+    Lay the marginals end to end on a line of length K; with one uniform start u the arms lying at
+    u, u + 1, ... are drawn. At most M different sets can be, and many pairs never meet: fast to
+    draw and to count, a poor choice to learn from. Make one with :meth:`fit`.
 
     References
     ----------
@@ -30,20 +25,17 @@ class Systematic(Design):
 
     Examples
     --------
-    >>> np.exp(Systematic([0.5, 0.5, 0.5, 0.5]).log_prob([[0, 2], [0, 1]]))
+    >>> np.exp(Systematic.fit([0.5, 0.5, 0.5, 0.5]).log_prob([[0, 2], [0, 1]]))
     array([0.5, 0. ])
     """
 
-    def __init__(self, marginals: ArrayLike, order: ArrayLike | None = None) -> None:
-        self.marginals, self.k = check_marginals(marginals)
-        self.m = len(self.marginals)
-        line = np.arange(self.m) if order is None else as_integers("order", order)
-        if not np.array_equal(np.sort(line), np.arange(self.m)):
-            raise ValueError(f"order must be a permutation of 0..{self.m - 1}, got {order!r}")
-        certain = self.marginals[line] > 1.0 - ROUNDING  # in every set, whatever the start
-        self._always, self._line = line[certain], line[~certain]
-        k = self.k - len(self._always)
-        ends = np.cumsum(self.marginals[self._line])
+    def __init__(self, marginals: Floats, k: int) -> None:
+        """Trust marginals that sum to k; use :meth:`fit` instead."""
+        self.m, self.k, self.marginals = len(marginals), k, marginals
+        certain = marginals > 1.0 - ROUNDING  # in every set, whatever the start
+        self._always, self._line = np.flatnonzero(certain), np.flatnonzero(~certain)
+        k -= len(self._always)
+        ends = np.cumsum(marginals[self._line])
         self._ends = ends * (k / ends[-1]) if k else ends
         # the set changes where u passes the fractional part of an end: the sets by intervals of u
         cuts = np.unique(np.append(self._ends % 1.0, [0.0, 1.0]))
@@ -55,8 +47,9 @@ class Systematic(Design):
             row[k:] = self._always
 
     @classmethod
-    def fit(cls, marginals):
-        return cls(marginals)
+    def fit(cls, marginals: ArrayLike) -> Self:
+        """Make the design with these marginals (m,), in [0, 1], that sum to an integer k >= 1."""
+        return cls(*check_marginals(marginals))
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         rows = np.empty((n, self.k), np.int64)
@@ -90,7 +83,7 @@ def _crossed(ends: Floats, start: float, k: int) -> Ints:
 
 @compiled
 def _draw(ends: Floats, line: Ints, k: int, rows: Ints, rng: np.random.Generator) -> None:
-    """Fill k places a row with what one start draws, and shuffle the row."""
+    """Fill k places of each row with what one start draws, and shuffle the row."""
     for i in range(len(rows)):
         places = _crossed(ends, rng.random(), k)
         for j in range(k):

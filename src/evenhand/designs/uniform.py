@@ -1,18 +1,17 @@
 """Every K-set equally likely."""
 
 import numpy as np
-from scipy.special import gammaln
 
-from evenhand.checks import check_budget
-from evenhand.designs.design import Design
+from evenhand.checks import check_budget, check_memory
+from evenhand.designs.design import ExplicitDesign
 from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
-from evenhand.subsets.combinations import all_sets, count_sets
+from evenhand.subsets.combinations import all_sets, count_sets, log_comb
 from evenhand.typing import Floats, Ints, compiled
 
 MAX_LISTED = 10**6  # up to so many sets a tally is one multinomial draw
 
 
-class Uniform(Design):
+class Uniform(ExplicitDesign):
     """The uniform law over all K-subsets of m arms.
 
     Examples
@@ -23,14 +22,14 @@ class Uniform(Design):
 
     def __init__(self, m: int, k: int) -> None:
         self.m, self.k = check_budget(m, k)
+        check_memory(f"one number per arm of m={self.m}", 8 * self.m)
         self.marginals = np.full(self.m, self.k / self.m)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return draw_uniform(self.m, self.k, rng.random(n))
 
     def _log_prob(self, rows: Ints) -> Floats:
-        m, k = self.m, self.k
-        return np.full(len(rows), gammaln(k + 1) + gammaln(m - k + 1) - gammaln(m + 1))
+        return np.full(len(rows), -log_comb(self.m, self.k))
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
@@ -43,7 +42,7 @@ class Uniform(Design):
 
 @compiled
 def draw_uniform(m: int, k: int, numbers: Floats) -> Ints:
-    """Draw an ordered k-subset of range(m) for every number: the first k steps of a shuffle."""
+    """Draw one ordered k-subset of range(m) per number: the first k steps of a shuffle."""
     rows = np.empty((len(numbers), k), np.int64)
     arms, swaps = np.arange(m), np.empty(k, np.int64)
     for i in range(len(numbers)):

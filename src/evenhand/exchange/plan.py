@@ -145,7 +145,7 @@ class SetPlan(Plan):
         for r in np.unique(sizes).tolist():
             rows, law = np.flatnonzero(sizes == r), self.law(r)
             sets = law.sample(len(rows), rng)
-            orders[rows, :r], weights[rows, :r] = sets, law.weights(sets)
+            orders[rows, :r], weights[rows, :r] = sets, law._weights(sets)
         return Rows(orders, sizes[:, None], weights)
 
     def _numbers(self) -> tuple[float, float, Floats]:
@@ -179,7 +179,7 @@ class PrefixPlan(Plan):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
         orders = self.mixture.sample(n, rng)
-        weights = self.mixture.weights(orders) if self.weighted else np.ones(orders.shape)
+        weights = self.mixture._weights(orders) if self.weighted else np.ones(orders.shape)
         return Rows(orders, np.tile(np.arange(1, self.k + 1), (n, 1)), weights)
 
     def _numbers(self) -> tuple[float, float, Floats]:

@@ -180,9 +180,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     def _proportional(self, found: Conclusions) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
         rate = self._rate()
-        even, share = np.ones(self.m), self.k / self.m
+        share = self.k / self.m
         scores = np.maximum(found.merit, 1e-9 * found.merit.max())
-        return clip_to_sum(scores, rate * share * even, (1.0 - rate * (1.0 - share)) * even, self.k)
+        return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""

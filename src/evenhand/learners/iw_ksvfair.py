@@ -167,7 +167,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         if self._plans and not start:
             raise ValueError("the design of the plan is missing")
         if start:
-            self._mixture = Mixture(self.design.from_warm_state(start, self.k), self.eta)
+            self._mixture = Mixture(self.design.from_state(start, self.k), self.eta)
 
 
 def _mixing(m: int, k: int, horizon: int, gamma: float | None, eta: float | None) -> float:

@@ -345,7 +345,7 @@ def arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
 DESIGNS = [
     thing
     for thing in vars(designs).values()
-    if isinstance(thing, type) and issubclass(thing, Design)
+    if isinstance(thing, type) and issubclass(thing, Design) and not inspect.isabstract(thing)
 ]
 
 

@@ -1,12 +1,13 @@
 """MURaS: explore all arms uniformly, then commit to the fair policy of the estimates (Alg. 2)."""
 
 from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 
 from evenhand import theory
 from evenhand.checks import check_positive
-from evenhand.designs import DependentRounding, Design, Uniform
+from evenhand.designs import DependentRounding, Design, Fitted, Uniform
 from evenhand.exchange import Marginals, Target
 from evenhand.exchange.fields import Field, Fields
 from evenhand.learners import means
@@ -130,7 +131,7 @@ class MURaS(GainSampler):
             self._committed.flags.writeable = False  # handed out with every batch
             self._order = self._rng.permutation(self.m)
         if self._design is None:
-            self._design = self.rounding.fit(self._committed[self._order])
+            self._design = cast(Fitted, self.rounding).fit(self._committed[self._order])
         sets, times = self._design.tally(batch_limit(self._design, limit), self._rng)
         return Draft.unlearnt(self._order[sets], times, Marginals(self._committed))
 

@@ -5,6 +5,7 @@ import numpy as np
 from evenhand.checks import check_integer
 
 STREAMS = {"learner": 0, "environment": 1, "instance": 2, "reference": 3}
+ALONE = 0x616C6F6E  # ends the keys of streams without a replication: the number of no stream
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 
@@ -20,17 +21,39 @@ def stream(seed: int, replication: int, name: str) -> np.random.Generator:
     >>> bool(a.random() == b.random())
     True
     """
-    if name not in STREAMS:
-        raise ValueError(f"name must be one of {sorted(STREAMS)}, got {name!r}")
-    key = (replication, STREAMS[name])
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    return _keyed(np.random.SeedSequence(seed), (replication, _number(name)))
 
 
 def as_generator(seed: Seed, name: str) -> np.random.Generator:
-    """Return a generator as it is, or the named stream of a seed."""
+    """Return a generator as it is, or make that of a seed's stream of this name.
+
+    One seed given to a learner and to a simulation makes independent numbers of it, for the names
+    differ.
+
+    Examples
+    --------
+    >>> a, b = as_generator(7, "learner"), as_generator(7, "environment")
+    >>> bool(a.random() == b.random())
+    False
+    """
+    key = (_number(name), ALONE)
     if isinstance(seed, np.random.Generator):
         return seed
-    if not isinstance(seed, np.random.SeedSequence):
-        seed = np.random.SeedSequence(check_integer("seed", seed, 0))
-    key = (*seed.spawn_key, 0xE7, STREAMS[name])
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))
+    if isinstance(seed, np.random.SeedSequence):
+        return _keyed(seed, key)
+    return _keyed(np.random.SeedSequence(check_integer("seed", seed, 0)), key)
+
+
+def _number(name: str) -> int:
+    """Return a stream's number, refusing names that are none."""
+    if name not in STREAMS:
+        raise ValueError(f"name must be one of {sorted(STREAMS)}, got {name!r}")
+    return STREAMS[name]
+
+
+def _keyed(seed: np.random.SeedSequence, key: tuple[int, ...]) -> np.random.Generator:
+    """Make the generator of a seed's child with this key."""
+    child = np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, *key), pool_size=seed.pool_size
+    )
+    return np.random.default_rng(child)

@@ -10,7 +10,7 @@ State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 def start_words(rng: np.random.Generator) -> Words:
     """Draw a state of xoshiro256++, four words, from numpy's generator."""
-    return _spread(rng.random(4))
+    return _start_words(rng.random(4))
 
 
 @compiled
@@ -33,7 +33,8 @@ def draw_word(state: State) -> tuple[np.uint64, State]:
 
 
 @compiled
-def _spread(numbers: Floats) -> Words:
+def _start_words(numbers: Floats) -> Words:
+    """Turn each number into one word, all of whose bits depend on it."""
     state = np.empty(len(numbers), np.uint64)
     for i in range(len(numbers)):
         state[i] = start_row(numbers[i])
@@ -42,4 +43,5 @@ def _spread(numbers: Floats) -> Words:
 
 @compiled
 def _rotated(word: np.uint64, by: int) -> np.uint64:
+    """Move the bits of a word to the left, those that fall out back in at the right."""
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))

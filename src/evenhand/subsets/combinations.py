@@ -1,12 +1,13 @@
-"""All sets of one size: listed and counted; their orders; means of products over them."""
+"""Sets of one size: all of them listed or counted, their orders, means of products over them."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations
-from math import comb, lgamma, log
+from math import comb, log
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from evenhand.typing import Floats, Ints, compiled
 
@@ -47,8 +48,13 @@ def all_orders(size: int) -> NDArray[np.uint32]:
 @lru_cache(maxsize=64)
 def count_sets(m: int, size: int, most: int) -> int:
     """Count the ``size``-subsets of range(m); most + 1 where there are more, however many."""
-    logarithm = lgamma(m + 1) - lgamma(size + 1) - lgamma(m - size + 1)
-    return min(comb(m, size), most + 1) if logarithm < log(most) + 1.0 else most + 1
+    return min(comb(m, size), most + 1) if log_comb(m, size) < log(most) + 1.0 else most + 1
+
+
+@lru_cache(maxsize=64)
+def log_comb(m: int, size: int) -> float:
+    """Logarithm of the number of ``size``-subsets of range(m)."""
+    return float(gammaln(m + 1) - gammaln(size + 1) - gammaln(m - size + 1))
 
 
 def count_up_to(m: int, size: int) -> int:

@@ -97,7 +97,7 @@ class Comparison:
         assert self.scalable is not None
         snapshot = self.learner.snapshot()
         arrays = {f"learner_{name}": array for name, array in snapshot.pop("arrays").items()}
-        arrays |= {f"scalable_{name}": array for name, array in self.scalable.state().items()}
+        arrays |= {f"scalable_{name}": array for name, array in self.scalable.warm_state().items()}
         found = {name: value for name, value in vars(self.found).items() if name != "counts"}
         values = {
             "learner": snapshot,
