@@ -99,7 +99,7 @@ def test_value_is_what_shapiq_calls_a_game(make):
 @games
 def test_a_game_says_what_an_experiment_must_know(make):
     game = make()
-    assert game.trajectory == (1 if type(game) is IndependentCascade else 0)
+    assert game.trajectory == (2 if type(game) is IndependentCascade else 1)
     assert getattr(game, "needs_gpu", False) == isinstance(game, CudaCascade)
     assert f"(m={game.m}, " in repr(game)
     assert len(repr(game)) < 100

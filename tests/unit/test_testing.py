@@ -12,6 +12,7 @@ from evenhand.exchange import SetPlan
 from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand, IWKSVFair
 from evenhand.testing.running import run_checks
+from evenhand.testing.statistics import check_estimate
 
 MARGINALS = [0.9, 0.75, 0.5, 0.35, 0.3, 0.2]
 
@@ -317,6 +318,22 @@ class Unsealed(EvenHand):
             super()._set_parts(arrays)
 
 
+class Lends(EvenHand):
+    """Hands out the rows that it will need when they are told."""
+
+    def _ask(self, limit):
+        draft = super()._ask(limit)
+        rows = self._shelf.rows(self.ledger.next + np.arange(len(draft.orders)))
+        return draft._replace(orders=rows.orders)
+
+
+class Waits(EvenHand):
+    def _ask(self, limit):
+        if self.ledger.n_open > 50:
+            raise RuntimeError("too many rows are out")
+        return super()._ask(limit)
+
+
 class Shows(EvenHand):
     """Hands out its own arrays."""
 
@@ -371,6 +388,8 @@ def paper_of(kind):
         (evenhand_of(Padded), "batches_are_as_documented"),
         (evenhand_of(Announces), "batches_are_as_documented"),
         (evenhand_of(Unsealed), "changed_snapshots_are_refused"),
+        (evenhand_of(Lends), "writing_to_a_batch_changes_nothing"),
+        (evenhand_of(Waits), "asking_never_waits_for_rewards"),
         (evenhand_of(Shows), "the_estimate_is_what_the_learner_says"),
         (evenhand_of(Fickle), "plans_survive_as_bytes"),
         (evenhand_of(Fickle), "late_rows_are_drawn_again"),
@@ -401,6 +420,12 @@ def test_a_failure_says_all_that_was_found():
     ]
     head, *found = failures_of(testing.check_learner, evenhand_of(Copied))
     assert found == ["  copies_are_refused: copy of a learner must raise TypeError, got no error"]
+
+
+def test_a_mean_that_is_no_number_does_not_pass():
+    with pytest.raises(AssertionError, match=r"the mean of entry \(1,\) is off: got nan"):
+        check_estimate([0.5, np.nan], 0.001, 0.5, resolution=0.1)
+    check_estimate([0.5, 0.501], [0.001, 0.002], 0.5, resolution=0.1)
 
 
 def test_an_error_is_a_finding():

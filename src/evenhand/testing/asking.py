@@ -28,7 +28,7 @@ def the_seed_decides_everything(make: Make) -> None:
         play(learner, 2**16, HORIZON, np.random.default_rng(1))
     assert_same(one, other, "two learners of the same seed must do the same")
     assert digest(different) != digest(one), (
-        "learners of seeds 5 and 6 are the same; make all randomness of the seed"
+        "learners of seeds 5 and 6 must differ; draw all random numbers from the seed's generator"
     )
 
 
@@ -125,7 +125,7 @@ def any_k_up_to_m_will_do(make: Make) -> None:
 
 
 def the_estimate_is_what_the_learner_says(make: Make) -> None:
-    """``estimate()`` holds ``merit``, ``marginals`` and ``asked``; none of it can be written to."""
+    """``estimate()`` holds ``merit``, ``marginals`` and ``asked``, as copies."""
     learner = made_learner(make)
     play(learner, PHASE, 4 * PHASE, np.random.default_rng(1))
     found, before = learner.estimate(), digest(learner)

@@ -1,4 +1,4 @@
-"""Games with a learner, and what is left of them: the means of all checks of learners."""
+"""What all checks of learners share: small learners, play, and comparison of what they know."""
 
 import json
 from collections.abc import Callable
