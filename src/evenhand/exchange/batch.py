@@ -100,7 +100,8 @@ class Batch:
     @property
     def queries(self) -> int:
         """Number of queries the batch asks for."""
-        return int(self.times.sum()) * self.sizes.shape[1]
+        rows = len(self.times) if self.learns else int(self.times.sum())
+        return rows * self.sizes.shape[1]
 
     def sets(self) -> list[list[Any]]:
         """Return the arms of every query, by name where they have one, row by row.

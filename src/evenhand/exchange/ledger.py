@@ -9,6 +9,7 @@ from evenhand.checks import as_integers
 from evenhand.typing import Bools, Ints
 
 OPEN, TOLD, CLOSED = 0, 1, 2
+Rows = slice | Ints  # numbers of rows: a slice where they follow each other
 KEEP = 2**20  # rows that can still be told
 MOST = 2**26  # so many at most: a byte each
 
@@ -64,23 +65,23 @@ class Ledger:
     """
 
     def __init__(self, keep: int = KEEP, notes: dict[str, int] | None = None) -> None:
-        kinds = [(name, np.min_scalar_type(-most - 1)) for name, most in (notes or {}).items()]
         self.keep, self.notes = keep, notes or {}
         self.first = self.next = 0  # oldest row kept, and the number of the next
-        self._rows = np.zeros(0, [("state", np.uint8), *kinds])
-        self._start = 0  # place of the oldest row in the buffer
+        self._start = 0  # place of the oldest row in the buffers
+        kinds = {name: np.min_scalar_type(-most - 1) for name, most in self.notes.items()}
+        self._rows = {name: np.zeros(0, kind) for name, kind in kinds.items()}
+        self._rows["state"] = np.zeros(0, np.uint8)
 
     def open(self, n: int, **notes: Ints) -> Ints:
         """Number n new rows, note what is to be remembered of them, and let old ones expire."""
         end = self._start + self.next - self.first
-        if end + n > len(self._rows):
-            rows = np.zeros(2 * (end - self._start + n), self._rows.dtype)
-            rows[: end - self._start] = self._rows[self._start : end]
-            self._rows, self._start, end = rows, 0, end - self._start
-        new = self._rows[end : end + n]
-        new["state"] = OPEN
+        if end + n > len(self._rows["state"]):
+            for name, old in self._rows.items():
+                self._rows[name] = np.zeros(2 * (end - self._start + n), old.dtype)
+                self._rows[name][: end - self._start] = old[self._start : end]
+            self._start, end = 0, end - self._start
         for name, values in notes.items():
-            new[name] = values
+            self._rows[name][end : end + n] = values
         numbers = np.arange(self.next, self.next + n)
         self.next += n
         self.expire_before(self.next - self.keep)
@@ -88,18 +89,21 @@ class Ledger:
 
     def expire_before(self, row: int) -> None:
         """Let all rows before this one expire."""
-        gone = max(0, min(row, self.next) - self.first)
-        self.first += gone
-        self._start += gone
+        gone = min(row, self.next) - self.first
+        if gone > 0:
+            self.first += gone
+            self._start += gone
 
-    def check(self, numbers: Ints) -> None:
+    def check(self, rows: Rows) -> None:
         """Refuse rows that are not distinct rows still open, saying what they are."""
-        rising = numbers.ndim == 1 and bool(np.all(numbers[1:] > numbers[:-1]))
-        if not rising and (numbers.ndim != 1 or len(np.unique(numbers)) < len(numbers)):
+        if isinstance(rows, slice):
+            low, high = rows.start, rows.stop - 1
+        elif rows.ndim != 1 or len(np.unique(rows)) < len(rows):
             raise ValueError("batch must be as ask returned it, but its rows are not distinct")
-        if len(numbers) == 0:
+        elif len(rows) == 0:
             return
-        low, high = int(numbers.min()), int(numbers.max())
+        else:
+            low, high = int(rows.min()), int(rows.max())
         if low < 0 or high >= self.next:
             row = low if low < 0 else high
             raise ValueError(f"batch must be as ask returned it, but row {row} was never asked")
@@ -107,41 +111,46 @@ class Ledger:
             raise Expired(
                 f"row {low} has expired: only the newest {self.next - self.first} rows can be told"
             )
-        state = self._kept["state"][numbers - self.first]
-        if state.any():
-            settled = int(np.argmax(state > OPEN))
-            row = int(numbers[settled])
+        state = self._kept("state")[self._places(rows)].tobytes()  # faster to look through
+        if state.count(OPEN) < len(state):
+            settled = next(place for place, code in enumerate(state) if code != OPEN)
+            row = low + settled if isinstance(rows, slice) else int(rows[settled])
             if state[settled] == TOLD:
                 raise AlreadyTold(f"rows must be told once, got row {row} again")
             raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
 
-    def close(self, numbers: Ints, missing: ArrayLike) -> None:
+    def close(self, rows: Rows, missing: ArrayLike) -> None:
         """Settle rows: closed for good where all rewards are missing, else told."""
-        self._kept["state"][numbers - self.first] = np.where(missing, CLOSED, TOLD)
+        state = TOLD if missing is False else np.where(missing, CLOSED, TOLD)
+        self._kept("state")[self._places(rows)] = state
 
-    def read(self, name: str, numbers: Ints) -> Ints:
+    def read(self, name: str, rows: Rows) -> Ints:
         """Return what was noted of rows."""
-        return self._kept[name][numbers - self.first].astype(np.int64)
+        return self._kept(name)[self._places(rows)].astype(np.int64)
 
     def any_open(self, first: int, n: int) -> bool:
         """Whether one of n rows from ``first`` on is open and kept."""
         start = max(first - self.first, 0)
-        return not self._kept["state"][start : first - self.first + n].all()
+        return OPEN in self._kept("state")[start : first - self.first + n].tobytes()
 
     @property
     def n_open(self) -> int:
         """Number of rows that are out."""
-        return int(np.sum(self._kept["state"] == OPEN))
+        return int(np.sum(self._kept("state") == OPEN))
 
-    @property
-    def _kept(self) -> np.ndarray:
-        return self._rows[self._start : self._start + self.next - self.first]
+    def _kept(self, name: str) -> np.ndarray:
+        return self._rows[name][self._start : self._start + self.next - self.first]
+
+    def _places(self, rows: Rows) -> Rows:
+        if isinstance(rows, slice):
+            return slice(rows.start - self.first, rows.stop - self.first)
+        return rows - self.first
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it as arrays; states are packed, eight rows to a byte."""
-        state = self._kept["state"]
+        state = self._kept("state")
         packed = {name: _pack(state == code) for name, code in (("told", TOLD), ("closed", CLOSED))}
-        noted = {name: self._kept[name].copy() for name in self.notes}
+        noted = {name: self._kept(name).copy() for name in self.notes}
         return packed | noted | {"span": np.array([self.keep, self.first, self.next])}
 
     def set_arrays(self, arrays: dict[str, np.ndarray]) -> None:
@@ -151,21 +160,22 @@ class Ledger:
             raise ValueError(f"span must hold keep and the first and next row, got {span.tolist()}")
         keep, first, following = (int(x) for x in span)
         n = following - first
-        rows = np.zeros(n, self._rows.dtype)
+        state = np.zeros(n, np.uint8)
         for name, code in (("told", TOLD), ("closed", CLOSED)):
             bits = arrays[name]
             if bits.dtype != np.uint8 or bits.shape not in ((0,), (math.ceil(n / 8),)):
                 raise ValueError(f"{name} must hold {n} bits")
             if len(bits):
-                rows["state"][np.unpackbits(bits, count=n) == 1] = code
+                state[np.unpackbits(bits, count=n) == 1] = code
         for name, most in self.notes.items():
             column = arrays[name]
-            if column.shape != (n,) or column.dtype != rows[name].dtype:
-                raise ValueError(f"{name} must hold {n} numbers of {rows[name].dtype}")
+            if column.shape != (n,) or column.dtype != self._rows[name].dtype:
+                raise ValueError(f"{name} must hold {n} numbers of {self._rows[name].dtype}")
             if n and not -1 <= column.min() <= column.max() <= most:
                 raise ValueError(f"{name} must lie in -1..{most}")
-            rows[name] = column
-        self.keep, self.first, self.next, self._rows, self._start = keep, first, following, rows, 0
+            self._rows[name] = column.copy()
+        self.keep, self.first, self.next, self._start = keep, first, following, 0
+        self._rows["state"] = state
 
     def __repr__(self) -> str:
         return f"Ledger({self.n_open} of rows {self.first}..{self.next} open, keep={self.keep})"
@@ -174,3 +184,14 @@ class Ledger:
 def _pack(flags: Bools) -> np.ndarray:
     """Pack flags into bits; nothing where none is set."""
     return np.packbits(flags if flags.any() else flags[:0])
+
+
+def as_rows(numbers: Ints) -> Rows:
+    """Return numbers of rows as a slice where they follow each other, which most do."""
+    if numbers.ndim != 1 or len(numbers) == 0:
+        return numbers
+    first, last = int(numbers[0]), int(numbers[-1])
+    follow = last - first == len(numbers) - 1 and (
+        last == first or bool(np.all(numbers[1:] - numbers[:-1] == 1))
+    )
+    return slice(first, last + 1) if follow else numbers

@@ -180,7 +180,9 @@ class PrefixPlan(Plan):
         """Draw n rows: the same for the same plan and state of the generator."""
         orders = self.mixture.sample(n, rng)
         weights = self.mixture._weights(orders) if self.weighted else np.ones(orders.shape)
-        return Rows(orders, np.tile(np.arange(1, self.k + 1), (n, 1)), weights)
+        sizes = np.empty((n, self.k), np.int64)
+        sizes[:] = np.arange(1, self.k + 1)
+        return Rows(orders, sizes, weights)
 
     def _numbers(self) -> tuple[float, float, Floats]:
         design = self.mixture.design

@@ -3,13 +3,15 @@
 import struct
 import zlib
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evenhand.exchange.ledger import Ledger
 from evenhand.exchange.plan import Plan, Rows
-from evenhand.randomness.state import read_state, with_state
+from evenhand.randomness.state import to_bytes, with_state
 from evenhand.typing import Bools, Ints
 
 KEEP_PLANS = 1024  # plans whose rows can still be told
@@ -24,19 +26,24 @@ class DrawnElsewhere(ValueError):  # noqa: N818
 
 @dataclass(slots=True)
 class Entry:
-    """A stream and a plan as bytes, and the rows ``first``, ``first + 1``, ... while in memory."""
+    """Rows ``first``, ``first + 1``, ... of a plan.
+
+    While they are in memory, ``drawn`` holds the plan, the state of the generator before they were
+    drawn, and the rows. ``record`` is the state and the plan as bytes, made when first needed.
+    """
 
     first: int
     n: int
-    checksum: int | None
-    record: bytes
-    rows: Rows | None = None
+    checksum: int = 0
+    record: bytes = b""
+    drawn: tuple[Plan, Mapping[str, Any], Rows] | None = None
 
     def sealed(self) -> bytes:
-        """All of the entry, but for its rows."""
-        if self.checksum is None:
-            assert self.rows is not None
-            self.checksum = _checksum(self.rows)
+        """All of the entry as bytes, but for its rows."""
+        if not self.record:
+            assert self.drawn is not None
+            plan, state, rows = self.drawn
+            self.record, self.checksum = to_bytes(state) + plan.to_bytes(), _checksum(rows)
         return HEADER.pack(self.first, self.n, self.checksum) + self.record
 
 
@@ -50,7 +57,7 @@ class Shelf:
 
     def __init__(self, bits: str, keep: int = KEEP_PLANS) -> None:
         self.bits, self.keep = bits, keep  # kind of bit generator
-        self._width = len(read_state(np.random.Generator(getattr(np.random, bits)(0))))
+        self._width = len(to_bytes(getattr(np.random, bits)(0).state))
         self._read: list[Entry] = []
         self._unread: tuple[np.ndarray, np.ndarray] | None = None
         self._cached: dict[int, Entry] = {}  # entries with rows in memory, least recent first
@@ -59,8 +66,8 @@ class Shelf:
         """Draw n rows of a new plan, the next to be asked, and keep what they need."""
         if self._entries:
             self._drop_settled(self._entries[-1], ledger)
-        entry = Entry(ledger.next, n, None, read_state(rng) + plan.to_bytes())
-        entry.rows = plan.draw(n, rng)
+        state = rng.bit_generator.state
+        entry = Entry(ledger.next, n, drawn=(plan, state, plan.draw(n, rng)))
         self._entries.append(entry)
         if len(self._entries) > self.keep:
             ledger.expire_before(self._entries[-self.keep].first)
@@ -68,19 +75,28 @@ class Shelf:
             self._cached.pop(self._entries.pop(0).first, None)
         self._remember(entry)
 
-    def rows(self, numbers: Ints) -> Rows:
+    def rows(self, numbers: slice | Ints) -> Rows:
         """Return rows by their numbers."""
+        newest = self._entries[-1]
+        if isinstance(numbers, slice):
+            if numbers.start >= newest.first:
+                start = numbers.start - newest.first
+                return self._drawn(newest).pick(slice(start, start + numbers.stop - numbers.start))
+            numbers = np.arange(numbers.start, numbers.stop)
         found = self._by_entry(numbers)
-        parts = [self._drawn(e).pick(_span(numbers[inside] - e.first)) for e, inside in found]
-        if len(parts) == 1:
-            return parts[0]
+        parts = [self._drawn(entry).pick(numbers[inside] - entry.first) for entry, inside in found]
         places = np.argsort(np.concatenate([np.flatnonzero(inside) for _, inside in found]))
         return Rows(*map(np.concatenate, zip(*parts, strict=True))).pick(places)
 
-    def settle(self, numbers: Ints, ledger: Ledger) -> None:
+    def settle(self, numbers: slice | Ints, ledger: Ledger) -> None:
         """Forget plans that have no open row left, of those that these rows belong to."""
+        newest = self._entries[-1]  # it has rows that are still to be asked
+        if isinstance(numbers, slice):
+            if numbers.start >= newest.first:
+                return
+            numbers = np.arange(numbers.start, numbers.stop)
         for entry, _ in self._by_entry(numbers):
-            if entry is not self._entries[-1]:  # the newest has rows that are still to be asked
+            if entry is not newest:
                 self._drop_settled(entry, ledger)
 
     def _drop_settled(self, entry: Entry, ledger: Ledger) -> None:
@@ -94,25 +110,24 @@ class Shelf:
             bisect_right(self._entries, int(row), key=lambda entry: entry.first) - 1
             for row in (numbers.min(), numbers.max())
         )
-        spans = [
-            (e, (numbers >= e.first) & (numbers < e.first + e.n))
-            for e in self._entries[low : high + 1]
-        ]
-        return [(entry, inside) for entry, inside in spans if low == high or inside.any()]
+        found = self._entries[low : high + 1]
+        spans = [(e, (numbers >= e.first) & (numbers < e.first + e.n)) for e in found]
+        return [(entry, inside) for entry, inside in spans if inside.any()]
 
     def _drawn(self, entry: Entry) -> Rows:
         """Return all rows of an entry, drawn again if need be."""
-        if entry.rows is None:
-            stream, plan = entry.record[: self._width], entry.record[self._width :]
-            rows = Plan.from_bytes(plan).draw(entry.n, with_state(self.bits, stream))
+        if entry.drawn is None:
+            data, code = entry.record[: self._width], entry.record[self._width :]
+            plan, rng = Plan.from_bytes(code), with_state(self.bits, data)
+            state, rows = rng.bit_generator.state, plan.draw(entry.n, rng)
             if _checksum(rows) != entry.checksum:
                 raise DrawnElsewhere(
                     f"rows {entry.first}..{entry.first + entry.n - 1} come out differently here: "
                     "they were drawn by another release or kind of machine; tell them there"
                 )
-            entry.rows = rows
-        self._remember(entry)
-        return entry.rows
+            entry.drawn = plan, state, rows
+            self._remember(entry)
+        return entry.drawn[2]
 
     def _remember(self, entry: Entry) -> None:
         """Keep the rows of entries used lately, and of the newest one, in memory."""
@@ -124,7 +139,7 @@ class Shelf:
             if total <= CACHED_ROWS or one is entry:
                 break
             one.sealed()
-            one.rows = None
+            one.drawn = None
             total -= self._cached.pop(one.first).n
 
     def to_array(self) -> np.ndarray:
@@ -167,14 +182,6 @@ class Shelf:
     def end(self) -> int:
         """Number behind the last row of the newest plan."""
         return self._entries[-1].first + self._entries[-1].n if self._entries else 0
-
-
-def _span(places: Ints) -> Ints | slice:
-    """Return places as a slice where they follow each other: nothing is copied then."""
-    first, last = int(places[0]), int(places[-1])
-    if last - first == len(places) - 1 and bool(np.all(places[1:] > places[:-1])):
-        return slice(first, last + 1)
-    return places
 
 
 def _checksum(rows: Rows) -> int:

@@ -112,14 +112,15 @@ def absorb(
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
-) -> int:
-    """Add the rewards of one set a row, nan skipped; returns how many there were.
+) -> tuple[int, float]:
+    """Add the rewards of one set per row, nan skipped.
 
-    ``weights`` (n, k) are those of the members.
+    ``weights`` (n, k) are those of the members. Returns how many rewards there were, and the
+    largest of their weights.
     """
     weighted, lines, surprises, bend = sums
     worth, gamma, expected, offset = forecast
-    told = 0
+    told, largest = 0, 0.0
     for i in range(len(orders)):
         r, reward = sizes[i, 0], rewards[i, 0]
         if np.isnan(reward):
@@ -147,13 +148,14 @@ def absorb(
                 add_point(lines[a], 1.0 - others, gain)
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
+            largest = max(largest, w)
             corrected = surprise + expected[r - 1, a] if r > 1 else reward
             cell = weighted[r - 1, a]
             cell[0] += w
             cell[1] += w * corrected
             cell[2] += w * w
             cell[3] += (w * surprise) ** 2
-    return told
+    return told, largest
 
 
 @compiled
@@ -345,9 +347,9 @@ class Evidence:
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
-        self.told += absorb(self.sums, self.forecast, *rows, rewards)
-        told = ~np.isnan(rewards)
-        self.largest = float(rows.weights.max(initial=self.largest, where=told))
+        told, largest = absorb(self.sums, self.forecast, *rows, rewards)
+        self.told += told
+        self.largest = max(self.largest, largest)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from evenhand.exchange import Batch, Marginals, Plan, Rows, Shelf
+from evenhand.exchange import Marginals, Plan, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.shelf import DrawnElsewhere
 from evenhand.learners.learner import Asked, Draft, Learner
@@ -73,9 +72,9 @@ class ExchangeableLearner(Learner, Generic[P]):
         if not self._left:
             self._publish()
         assert self.plan is not None
-        numbers = self.ledger.next + np.arange(min(n, self._left))
+        start = self.ledger.next
         try:
-            rows = self._shelf.rows(numbers)
+            rows = self._shelf.rows(slice(start, start + min(n, self._left)))
         except DrawnElsewhere:  # a learner that has moved: the rest of its plan is lost
             self.ledger.close(self.ledger.open(self._left), missing=True)
             return self._take(n)
@@ -87,19 +86,16 @@ class ExchangeableLearner(Learner, Generic[P]):
         self._plans += 1
         self._shelf.put(self.plan, n, self.ledger, self._rng)
 
-    def _recall(self, numbers: Ints) -> Asked:
-        rows = self._shelf.rows(numbers)
-        return Asked(rows.sizes, rows)
+    def _recall(self, rows: slice | Ints) -> Asked:
+        drawn = self._shelf.rows(rows)
+        return Asked(drawn.sizes, drawn)
 
     def _tell(self, kept: Rows, rewards: Floats) -> None:
         assert self.evidence is not None
         self.evidence.absorb(kept, rewards)
 
-    def tell(self, batch: Batch, rewards: ArrayLike) -> None:  # noqa: D102 - as it says there
-        with self._lock:
-            super().tell(batch, rewards)
-            if batch.learns and len(batch.index):
-                self._shelf.settle(batch.index, self.ledger)
+    def _settle(self, rows: slice | Ints) -> None:
+        self._shelf.settle(rows, self.ledger)
 
     def _all_fields(self) -> Fields:
         return {**super()._all_fields(), "_plans": COUNT}

@@ -17,8 +17,9 @@ from evenhand.designs import Design
 from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
+from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.snapshot import check_frame, check_seal, sealed
-from evenhand.randomness.state import kind_of, read_state, with_state
+from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Floats, Ints, compiled
 
@@ -205,23 +206,28 @@ class Learner(ABC):
             numbers = np.asarray(batch.index)
             if numbers.dtype != np.int64:
                 raise TypeError(f"batch must be as ask returned it, but its index is {numbers!r}")
-            self.ledger.check(numbers)
-            asked = self._recall(numbers)
-            values = check_rewards(rewards, asked.sizes)
+            rows = as_rows(numbers)
+            self.ledger.check(rows)
+            asked = self._recall(rows)
+            values, gaps = check_rewards(rewards, asked.sizes)
             self._tell(asked.kept, values)
-            self.ledger.close(numbers, np.isnan(values).all(axis=1))
+            self.ledger.close(rows, gaps and np.isnan(values).all(axis=1))
+            self._settle(rows)
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
         """Return the next queries; ``limit`` is at least 1 and within the horizon."""
 
     @abstractmethod
-    def _recall(self, numbers: Ints) -> Asked:
+    def _recall(self, rows: slice | Ints) -> Asked:
         """Return what was asked in rows that are out."""
 
     @abstractmethod
     def _tell(self, kept: Any, rewards: Floats) -> None:
         """Take in checked rewards of rows, given what :meth:`_recall` kept of them."""
+
+    def _settle(self, rows: slice | Ints) -> None:  # noqa: B027 - most have nothing to do
+        """Forget what was kept for rows that have just been told."""
 
     def _warn_small_limit(self, limit: int, needed: int) -> None:
         """Say once that a limit below a round teaches nothing, unless the horizon ends there."""
@@ -262,13 +268,13 @@ class Learner(ABC):
         """All of the learner: JSON under every key but "arrays", which maps names to arrays."""
         with self._lock:
             values, arrays = read(self, self._all_fields())
-            rng = {"kind": kind_of(self._rng), "state": read_state(self._rng).hex()}
+            bits = to_bytes(self._rng.bit_generator.state)
             return sealed(
                 {
                     "learner": self.name,
                     "config": self._config(),
                     "owner": self._owner,
-                    "rng": rng,
+                    "rng": {"kind": kind_of(self._rng), "state": bits.hex()},
                     "values": values,
                     "arrays": arrays | self._parts(),
                 }
@@ -358,8 +364,11 @@ def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
     return Learner.kinds[name]
 
 
-def check_rewards(rewards: ArrayLike, sizes: Ints) -> Floats:
-    """Return one reward per query in the shape of the sizes; nan where missing, 0 for no arms."""
+def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
+    """Return one reward per query in the shape of the sizes, and whether some are missing.
+
+    A missing one is nan, that of the empty set 0.
+    """
     try:
         given = np.array(rewards)
         if given.dtype.kind not in "fiub":
@@ -379,23 +388,25 @@ def check_rewards(rewards: ArrayLike, sizes: Ints) -> Floats:
             f"got {given.shape}"
         )
     values = given.reshape(sizes.shape).astype(np.float64)
-    row, column = first_bad_reward(values, sizes)
+    row, column, gaps = first_bad_reward(values, sizes)
     if row >= 0:
         raise ValueError(
             "rewards must lie in [0, 1], "
             f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
         )
-    return values
+    return values, gaps
 
 
 @compiled
-def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int]:
-    """First entry outside [0, 1] that is not nan, else -1; the empty set's is set to its 0."""
-    n, s = rewards.shape
+def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int, bool]:
+    """First entry outside [0, 1], else -1, and whether any is nan; the empty set's is set to 0."""
+    (n, s), gaps = rewards.shape, False
     for i in range(n):
         for j in range(s):
             if sizes[i, j] == 0:
                 rewards[i, j] = 0.0
             elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
-                return i, j
-    return -1, -1
+                return i, j, gaps
+            elif np.isnan(rewards[i, j]):
+                gaps = True
+    return -1, -1, gaps

@@ -41,8 +41,8 @@ class OrderedLearner(Learner):
     def _sizes(self, kept: Notes) -> Ints:
         """Sizes (n, s) that rows were queried at, given what was noted of them."""
 
-    def _recall(self, numbers: Ints) -> Asked:
-        kept = {name: self.ledger.read(name, numbers) for name in self.ledger.notes}
+    def _recall(self, rows: slice | Ints) -> Asked:
+        kept = {name: self.ledger.read(name, rows) for name in self.ledger.notes}
         return Asked(self._sizes(kept), kept)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from evenhand.exchange.snapshot import FORMAT, sealed
 from evenhand.learners.learner import Learner, arguments, options
-from evenhand.randomness.state import leaves
+from evenhand.randomness.state import to_bytes
 
 LATER = {"gamma": None, "names": None}  # arguments that configurations did not hold then
 
@@ -49,7 +49,7 @@ def _converted(kind: type[Learner], old: dict[str, Any]) -> dict[str, Any]:
         orders, sizes = known["pending_orders"], known["pending_sizes"]
         behind = np.arange(orders.shape[1]) >= sizes.max(axis=1, initial=0)[:, None]
         new["arrays"] |= {"orders": np.where(behind, -1, orders), "drawn": sizes}
-    new["rng"] = {"kind": old["rng"]["bit_generator"], "state": b"".join(leaves(old["rng"])).hex()}
+    new["rng"] = {"kind": old["rng"]["bit_generator"], "state": to_bytes(old["rng"]).hex()}
     if any(name.startswith("open_") for name in known):
         warnings.warn("rows that were out in the saved learner cannot be told", stacklevel=4)
     return sealed(new)

@@ -1,5 +1,6 @@
 """The state of a numpy generator as bytes, and back."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,9 @@ KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # numpy's own, who
 INTEGER = 16  # bytes: the widest number in any of their states
 
 
-def read_state(rng: np.random.Generator) -> bytes:
-    """Return the state; its length depends on the kind of bit generator alone."""
-    return b"".join(leaves(rng.bit_generator.state))
+def to_bytes(state: Mapping[str, Any]) -> bytes:
+    """Return a bit generator's state; the length depends on its kind alone."""
+    return b"".join(_leaves(state))
 
 
 def kind_of(rng: np.random.Generator) -> str:
@@ -33,10 +34,10 @@ def with_state(kind: str, data: bytes) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def leaves(state: Any) -> list[bytes]:
+def _leaves(state: Any) -> list[bytes]:
     """Numbers and arrays of a nested state, in its own order; names are left out."""
     if isinstance(state, dict):
-        return [leaf for value in state.values() for leaf in leaves(value)]
+        return [leaf for value in state.values() for leaf in _leaves(value)]
     if isinstance(state, np.ndarray):
         return [state.tobytes()]
     return [] if isinstance(state, str) else [int(state).to_bytes(INTEGER, "little")]
