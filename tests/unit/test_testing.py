@@ -323,7 +323,8 @@ class Lends(EvenHand):
 
     def _ask(self, limit):
         draft = super()._ask(limit)
-        rows = self._shelf.rows(self.ledger.next + np.arange(len(draft.orders)))
+        first = self.ledger.next
+        rows = self._shelf.rows(slice(first, first + len(draft.orders)))
         return draft._replace(orders=rows.orders)
 
 
