@@ -29,7 +29,7 @@ GAME = NoisyOr([0.1, 0.3, 0.45, 0.6, 0.75, 0.9])
 ROWS = ("even_hand_sizes", "iw_ksvfair", "iw_ksvfair_exact", "muras", "urs", "etcg", "gap_e")
 ROWS = (*ROWS, "fair_cmab")
 learners = pytest.mark.parametrize("name", ROWS)
-few = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 JUNK = st.one_of(
     st.none(),
     st.booleans(),
@@ -189,6 +189,7 @@ def test_a_forged_snapshot_is_refused_or_harmless(name, value):
         forged.estimate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="runs these tests itself")
 def test_nothing_reaches_outside_an_array(tmp_path):
     done = subprocess.run(

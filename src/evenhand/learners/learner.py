@@ -212,7 +212,8 @@ class Learner(ABC):
             asked = self._recall(rows)
             values, gaps = check_rewards(rewards, asked.sizes)
             self._tell(asked.kept, values)
-            self.ledger.close(rows, gaps and np.isnan(values).all(axis=1))
+            nothing = gaps and (np.isnan(values) | (asked.sizes == 0)).all(axis=1)
+            self.ledger.close(rows, missing=nothing)
             self._settle(rows)
 
     @abstractmethod
