@@ -25,13 +25,13 @@ def set_plan():
 PLANS = {
     "sets": set_plan,
     "uniform": lambda: URS(M, K, seed=1).plan,
-    "prefixes": lambda: PrefixPlan(
+    "prefixes": lambda: PrefixPlan.of(
         7, np.arange(M), Mixture(ConditionalPoisson.fit(MARGINALS), 0.3), True
     ),
-    "certain": lambda: PrefixPlan(
+    "certain": lambda: PrefixPlan.of(
         7, np.arange(3), Mixture(ConditionalPoisson.fit([1.0, 0.5, 0.5]), 0.3), True
     ),
-    "enumerated": lambda: PrefixPlan(
+    "enumerated": lambda: PrefixPlan.of(
         0, np.arange(M), Mixture(EnumeratedMaxEntropy.fit(MARGINALS), 0.3), False
     ),
 }

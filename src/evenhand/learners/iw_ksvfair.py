@@ -142,7 +142,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         serve = min(serve, (self.horizon - self.queries) // self.k)
         self._rounds += serve
         weighted = self.weights == "importance"
-        return PrefixPlan(self._plans, self.roster.ids, self._calibrate(), weighted), serve
+        return PrefixPlan.of(self._plans, self.roster.ids, self._calibrate(), weighted), serve
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop
