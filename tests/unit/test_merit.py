@@ -201,7 +201,7 @@ def test_bad_input_is_refused_by_name(call, error, message):
 
 def test_an_estimate_shows_itself_in_one_line_and_as_a_table():
     found = merit.Estimate(np.linspace(0.1, 0.5, 25), np.full(25, 0.01), queries=900)
-    assert repr(found) == "Estimate(m=25, merit=0.1..0.5, stderr=0.01, queries=900)"
+    assert repr(found) == "Estimate(m=25, queries=900, merit=0.1..0.5, stderr=0.01)"
     table = found._repr_html_()
     assert table.count("<tr>") == 1 + 20
     assert "<tr><td>1</td><td>0.1167</td><td>0.01</td></tr>" in table

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from evenhand.checks import check_marginals, check_positive
 from evenhand.designs.calibration import fix_certain
-from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
+from evenhand.designs.conditional_poisson import check_same_arms, list_sets, sum_weights
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.poisson_binomial import centre
 from evenhand.designs.state import read_array, read_log_weights
@@ -51,15 +51,10 @@ class EnumeratedMaxEntropy(ExplicitDesign):
         self.log_weights = log_weights
         free = np.isfinite(log_weights)
         always = np.flatnonzero(log_weights == np.inf)
-        listed = all_sets(int(free.sum()), k - len(always))
-        self.sets: Ints = listed
-        if not free.all():
-            self.sets = np.empty((len(listed), k), np.int64)
-            self.sets[:, : len(always)] = always
-            self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
+        self.sets = list_sets(np.flatnonzero(free), always, k)
         self._curvature: Floats | None = None
-        theta = log_weights[free]
-        self._log_normaliser, self.probabilities, given = _expectations(theta, listed)
+        chosen = all_sets(int(free.sum()), k - len(always))
+        self._log_normaliser, self.probabilities, given = _expectations(log_weights[free], chosen)
         self.marginals = (log_weights == np.inf).astype(np.float64)
         self.marginals[free] = given
 

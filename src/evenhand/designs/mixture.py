@@ -1,13 +1,12 @@
 """A design mixed with the uniform one."""
 
-from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.designs.design import ExplicitDesign
-from evenhand.designs.uniform import Uniform
+from evenhand.designs.uniform import draw_uniform
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints, compiled
 
@@ -45,16 +44,11 @@ class Mixture(ExplicitDesign, Generic[D]):
         self.m, self.k = design.m, design.k
         self.marginals = (1.0 - self.eta) * design.marginals + self.eta * self.k / self.m
 
-    @cached_property
-    def uniform(self) -> Uniform:
-        """The uniform part."""
-        return Uniform(self.m, self.k)
-
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         rows = self.design.sample(n, rng)
         plain = np.flatnonzero(rng.random(n) < self.eta)
         if len(plain):
-            rows[plain] = self.uniform.sample(len(plain), rng)
+            rows[plain] = draw_uniform(self.m, self.k, rng.random(len(plain)))
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:

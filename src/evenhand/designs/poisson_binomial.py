@@ -58,20 +58,6 @@ def centre(theta: Floats, k: int, near: float = 0.0) -> float:
 
 
 @compiled
-def centred_coins(theta: Floats, k: int, near: float) -> tuple[Floats, Floats, Floats]:
-    """Return log-odds shifted near enough to k expected heads, and their sigmoids."""
-    p, q = sigmoid(theta)
-    heads, slope = -float(k), 0.0
-    for a in range(len(theta)):
-        heads += p[a]
-        slope += p[a] * q[a]
-    if abs(heads) > near * math.sqrt(slope):
-        theta = theta + centre(theta, k, near)
-        p, q = sigmoid(theta)
-    return theta, p, q
-
-
-@compiled
 def condition(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
     """Return log P(N = k); fill in the marginals given N = k, and 1 minus them.
 

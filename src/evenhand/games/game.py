@@ -1,7 +1,6 @@
 """What every game offers, and the game given by a mean and a noise."""
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -119,15 +118,6 @@ def check_game(game: Any, k: Any, method: str) -> tuple[int, int]:
             "wrap a function with evenhand.games.SetFunction"
         )
     return check_budget(game.m, k)
-
-
-def as_reals(rule: str, values: Any, kinds: str) -> Floats:
-    """Return numbers of some of numpy's kinds as floats, and quote the rule for all others."""
-    with suppress(TypeError, ValueError):  # of ragged rows, or of objects that are no numbers
-        array = np.asarray(values)
-        if array.dtype.kind in kinds:
-            return array.astype(np.float64, copy=False)
-    raise TypeError(f"{rule}, got {values!r}")
 
 
 @compiled

@@ -44,10 +44,7 @@ def build_alias(weights: Floats) -> Words:
 @compiled
 def alias_bits(table: Words) -> np.uint64:
     """How many low bits of a word choose a cell."""
-    bits = np.uint64(0)
-    while len(table) >> bits > 1:
-        bits += np.uint64(1)
-    return bits
+    return np.uint64(np.round(np.log2(len(table))))
 
 
 @compiled

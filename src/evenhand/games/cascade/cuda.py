@@ -84,8 +84,7 @@ class CudaCascade(IndependentCascade):
         ``shares[r] / m``. Shares are rounded to multiples of about 2^-62 m, so that sums are exact
         in whatever order they are formed.
         """
-        keys = draw_keys(n_rounds, rng)
-        return self._backward.average_credits(shares, keys)
+        return self._backward.average_credits(shares, draw_keys(n_rounds, rng))
 
 
 class _GpuArcs:
