@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         metrics,
         plot,
         policy,
+        testing,
         theory,
     )
     from evenhand.exchange import AlreadyTold, Batch, Expired
@@ -44,6 +45,7 @@ __all__ = [
     "policy",
     "save",
     "simulate",
+    "testing",
     "theory",
 ]
 

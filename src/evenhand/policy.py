@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_budget, check_vector
+from evenhand.estimate import Estimate
 from evenhand.typing import Floats, compiled
 
 
-def fair_policy(merit: ArrayLike, k: int) -> Floats:
+def fair_policy(merit: ArrayLike | Estimate, k: int) -> Floats:
     r"""Marginals proportional to merit, capped at 1.
 
     :math:`\pi^*_a = K \phi_a / \sum_b \phi_b` where no entry exceeds 1 (the paper assumes so).
@@ -17,7 +18,8 @@ def fair_policy(merit: ArrayLike, k: int) -> Floats:
     Parameters
     ----------
     merit
-        Non-negative merits (m,), for instance from :func:`evenhand.kshapley`.
+        Non-negative merits (m,), for instance from :func:`evenhand.kshapley`; or an estimate, of a
+        learner or an estimator, in which what is below 0 counts as 0.
     k
         Budget, 1 <= k <= m.
 
@@ -32,8 +34,8 @@ def fair_policy(merit: ArrayLike, k: int) -> Floats:
     >>> fair_policy([0.8, 0.1, 0.1], k=2)
     array([1. , 0.5, 0.5])
     """
-    if hasattr(merit, "stderr"):
-        raise TypeError(f"merit must be a vector, got {type(merit).__name__}; pass its .values")
+    if isinstance(merit, Estimate):
+        merit = np.maximum(merit.merit, 0.0)
     remedy = "np.maximum(merit, 0) counts harm and noise as nothing; nan is an arm not yet seen"
     return waterfill(check_vector("merit", merit, 0.0, np.inf, remedy), k)
 

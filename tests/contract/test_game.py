@@ -6,43 +6,17 @@ import shapiq
 
 from evenhand import kshapley, merit
 from evenhand.games import CudaCascade, IndependentCascade
+from evenhand.testing import GAME_CHECKS
 from tests import reference
 from tests.contracts import GAMES
-from tests.stat_checks import check_mean
 
 games = pytest.mark.parametrize("make", GAMES.values(), ids=GAMES)
-ORDERS = np.array([[3, 1, 4], [0, 2, 1], [4, 3, 2]])
-SIZES = np.array([[0, 1, 3], [2, 1, 3], [3, 2, 0]])
 
 
 @games
-def test_the_empty_set_is_worth_nothing(make):
-    game = make()
-    assert reference.value_of(game, []) == 0.0
-    rewards = game.pull(ORDERS, np.zeros((3, 2), int), np.random.default_rng(0))
-    np.testing.assert_array_equal(rewards, np.zeros((3, 2)))
-
-
-@games
-def test_same_generator_same_rewards_and_input_left_alone(make):
-    game, orders, sizes = make(), ORDERS.copy(), SIZES.copy()
-    first = game.pull(orders, sizes, np.random.default_rng(5))
-    second = game.pull(orders, sizes, np.random.default_rng(5))
-    np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(orders, ORDERS)
-    assert first.shape == SIZES.shape
-    assert first.min() >= 0.0
-    assert first.max() <= 1.0
-
-
-@games
-@pytest.mark.statistical
-def test_rewards_average_to_the_value(make):
-    game, n = make(), 40_000
-    rewards = game.pull(np.repeat(ORDERS, n, 0), np.repeat(SIZES, n, 0), np.random.default_rng(1))
-    for i, (order, sizes) in enumerate(zip(ORDERS, SIZES, strict=True)):
-        expected = [reference.value_of(game, order[:size]) for size in sizes]
-        check_mean(rewards[i * n : (i + 1) * n], expected, resolution=0.02)
+@pytest.mark.parametrize("check", GAME_CHECKS)
+def test_games(check, make):
+    check(make)
 
 
 @games
@@ -125,7 +99,7 @@ def test_value_is_what_shapiq_calls_a_game(make):
 @games
 def test_a_game_says_what_an_experiment_must_know(make):
     game = make()
-    assert game.trajectory == (1 if type(game) is IndependentCascade else 0)
+    assert game.trajectory == (2 if type(game) is IndependentCascade else 1)
     assert getattr(game, "needs_gpu", False) == isinstance(game, CudaCascade)
     assert f"(m={game.m}, " in repr(game)
     assert len(repr(game)) < 100

@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency
 from evenhand import merit
 from evenhand.datasets import facebook_stand_in
 from evenhand.games import IndependentCascade
-from tests.stat_checks import ALPHA, check_estimate, check_mean
+from evenhand.testing.statistics import ALPHA, check_estimate, check_mean
 from tests.unit.test_cascade_cuda import places
 
 pytestmark = pytest.mark.statistical

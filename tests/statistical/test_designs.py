@@ -11,7 +11,7 @@ from evenhand.designs.design import MAX_ORDERED, draw_listed
 from evenhand.designs.head_tree import HeadTree
 from evenhand.policy import waterfill
 from evenhand.randomness.alias import build_alias
-from tests.stat_checks import check_frequencies, check_mean
+from evenhand.testing.statistics import check_frequencies, check_mean
 
 pytestmark = pytest.mark.statistical
 

@@ -9,8 +9,8 @@ from evenhand.games.cascade.independent import pull_one_by_one
 from evenhand.games.cascade.parallel import pull_in_parallel
 from evenhand.games.noise import _draws, half_mass
 from evenhand.randomness.xoshiro import start_words
+from evenhand.testing.statistics import check_frequencies, check_mean
 from tests import reference
-from tests.stat_checks import check_frequencies, check_mean
 
 pytestmark = pytest.mark.statistical
 

@@ -15,8 +15,8 @@ from evenhand.learners.etcg import plays_per_set
 from evenhand.learners.fair_cmab import largest_quota
 from evenhand.learners.means import add_prefix_gains
 from evenhand.metrics import FairnessLoss, known_arm_losses
+from evenhand.testing.statistics import check_frequencies, check_mean
 from tests import reference
-from tests.stat_checks import check_frequencies, check_mean
 
 M, K = 5, 3
 GAME = NoisyOr([0.15, 0.3, 0.5, 0.7, 0.9])

@@ -145,9 +145,14 @@ def test_bad_input_is_refused_by_name(call, error, message):
         call()
 
 
-def test_estimates_below_zero_are_refused_with_a_way_out():
+def test_merits_below_zero_are_refused_with_a_way_out():
     with pytest.raises(ValueError, match=r"merit\[1\]=-0.1; np.maximum\(merit, 0\) counts"):
         fair_policy([0.2, -0.1], 1)
-    found = Estimate(np.array([0.2, 0.1]), np.zeros(2), 10)
-    with pytest.raises(TypeError, match=r"merit must be a vector, got Estimate; pass its \.values"):
-        fair_policy(found, 1)
+
+
+def test_an_estimate_is_taken_as_it_is():
+    found = Estimate(np.array([0.2, 0.1, -0.05]), np.zeros(3), 10)
+    np.testing.assert_allclose(fair_policy(found, k=1), [2 / 3, 1 / 3, 0.0])
+    unseen = Estimate(np.array([0.2, np.nan]), np.zeros(2), 10)
+    with pytest.raises(ValueError, match="nan is an arm not yet seen"):
+        fair_policy(unseen, k=1)

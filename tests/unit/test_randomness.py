@@ -4,7 +4,7 @@ import pytest
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
 from evenhand.randomness.streams import ALONE, STREAMS, as_generator, stream
 from evenhand.randomness.xoshiro import draw_word, start_words
-from tests.stat_checks import check_frequencies
+from evenhand.testing.statistics import check_frequencies
 
 # the first words of the authors' generator started at 1, 2, 3, 4
 XOSHIRO = [

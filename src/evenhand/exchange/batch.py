@@ -83,7 +83,7 @@ class Batch:
     >>> learner = EvenHand(m=3, k=2, names=["ada", "bob", "cy"], seed=1)
     >>> batch = learner.ask(1)
     >>> batch.sets()
-    [['ada']]
+    [['bob']]
     >>> kept = json.dumps(batch.to_dict())  # until the reward is known
     >>> learner.tell(Batch.from_dict(json.loads(kept)), 0.2)
     """
@@ -112,7 +112,7 @@ class Batch:
         --------
         >>> from evenhand.learners import IWKSVFair
         >>> IWKSVFair(m=6, k=3, horizon=9000, gamma=1.0, seed=1).ask().sets()
-        [[3], [3, 1], [3, 1, 0]]
+        [[5], [5, 2], [5, 2, 3]]
         """
         names = self.names or range(int(self.orders.max(initial=0)) + 1)
         rows = zip(self.orders.tolist(), self.sizes.tolist(), strict=True)

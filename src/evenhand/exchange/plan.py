@@ -3,7 +3,8 @@
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from evenhand.typing import Floats, Ints
 
 HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of the kind's own
 MARK = b"EHP1"
+SETS, PREFIXES = 1, 2  # codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
 MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
 
@@ -37,6 +39,7 @@ class Rows(NamedTuple):
         return Rows(self.orders[places], self.sizes[places], self.weights[places])
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan(ABC):
     """A published policy. It never changes; rows follow from it and a stream alone.
 
@@ -55,24 +58,21 @@ class Plan(ABC):
         (m,) what a query gives each arm, scaled to sum to k.
     """
 
-    kind: ClassVar[int]
     number: int
     arms: Ints
     k: int
     marginals: Floats
+
+    def __post_init__(self) -> None:
+        self.arms.flags.writeable = self.marginals.flags.writeable = False
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
 
     @abstractmethod
-    def _numbers(self) -> tuple[float, float, Floats]:
-        """Two numbers and a vector that, with the header, are all of the plan."""
-
-    @classmethod
-    @abstractmethod
-    def _made(cls, number: int, arms: Ints, k: int, x: float, y: float, vector: Floats) -> Self:
-        """Make the plan of :meth:`_numbers`, refusing numbers that are none of a plan."""
+    def _numbers(self) -> tuple[int, float, float, Floats]:
+        """The code of its kind, two numbers and a vector: with the arms, all of the plan."""
 
     @property
     def m(self) -> int:
@@ -81,8 +81,8 @@ class Plan(ABC):
 
     def to_bytes(self) -> bytes:
         """All of the plan; plans of one learner have the same length."""
-        x, y, vector = self._numbers()
-        head = HEADER.pack(MARK, self.kind, self.m, self.k, self.number, x, y)
+        kind, x, y, vector = self._numbers()
+        head = HEADER.pack(MARK, kind, self.m, self.k, self.number, x, y)
         body = head + self.arms.astype("<u4").tobytes() + vector.astype("<f8").tobytes()
         return body + zlib.crc32(body).to_bytes(4, "little")
 
@@ -92,8 +92,8 @@ class Plan(ABC):
 
         Examples
         --------
-        >>> from evenhand.learners import EvenHand
-        >>> plan = EvenHand(m=6, k=2, seed=1).publish()
+        >>> from evenhand.learners import URS
+        >>> plan = URS(m=6, k=2, seed=1).plan
         >>> twin = Plan.from_bytes(plan.to_bytes())
         >>> one, other = (p.draw(5, np.random.default_rng(1)) for p in (plan, twin))
         >>> bool((one.orders == other.orders).all())
@@ -102,33 +102,29 @@ class Plan(ABC):
         body = data[:-4]
         if len(body) < HEADER.size or zlib.crc32(body).to_bytes(4, "little") != data[-4:]:
             raise ValueError("data must come from Plan.to_bytes, but its checksum is wrong")
-        mark, code, m, k, number, x, y = HEADER.unpack_from(body)
-        kinds = {kind.kind: kind for kind in (SetPlan, PrefixPlan)}
-        if mark != MARK or code not in kinds or not 1 <= k <= m or number < 0:
+        mark, kind, m, k, number, x, y = HEADER.unpack_from(body)
+        if mark != MARK or not 1 <= k <= m or number < 0 or (len(body) - HEADER.size - 4 * m) % 8:
             raise ValueError("data must come from Plan.to_bytes, but its header is wrong")
         arms = np.frombuffer(body, "<u4", m, HEADER.size).astype(np.int64)
         vector = np.frombuffer(body, "<f8", offset=HEADER.size + 4 * m).astype(np.float64)
-        return kinds[code]._made(number, arms, k, x, y, vector)
+        if kind == SETS:
+            return SetPlan.read(number, arms, k, x, vector)
+        return PrefixPlan.read(number, arms, k, kind, x, y, vector)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, m={self.m}, k={self.k})"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SetPlan(Plan):
-    r"""Each row queries one set; its size r is drawn by fixed shares.
+    r"""Each row queries one set; its size r is drawn by the shares ``sizes``.
 
     The law over r-sets has marginals :math:`\frac rK \pi`: a share ``mixing`` of the sets is drawn
     uniformly, and the others so as to make up for it.
     """
 
-    kind = 1
-
-    def __init__(
-        self, number: int, arms: Ints, k: int, marginals: Floats, sizes: Floats, mixing: float
-    ) -> None:
-        self.number, self.arms, self.k = number, arms, k
-        self.marginals, self.sizes, self.mixing = marginals, sizes, mixing
-        self.marginals.flags.writeable = False
+    sizes: Floats
+    mixing: float
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
         """Return the law over sets of r arms."""
@@ -148,33 +144,37 @@ class SetPlan(Plan):
             orders[rows, :r], weights[rows, :r] = sets, law._weights(sets)
         return Rows(orders, sizes[:, None], weights)
 
-    def _numbers(self) -> tuple[float, float, Floats]:
-        return self.mixing, 0.0, np.concatenate([self.marginals, self.sizes])
+    def _numbers(self) -> tuple[int, float, float, Floats]:
+        return SETS, self.mixing, 0.0, np.concatenate([self.marginals, self.sizes])
 
     @classmethod
-    def _made(cls, number: int, arms: Ints, k: int, x: float, y: float, vector: Floats) -> Self:
+    def read(cls, number: int, arms: Ints, k: int, mixing: float, vector: Floats) -> Self:
+        """Make the plan of these numbers, refusing what is none."""
         m = len(arms)
         marginals, sizes = vector[:m], vector[m:]
         # the bounds that leave room for mixing, up to rounding
-        low, high = x * k / m - 1e-9, 1.0 - x * (1.0 - k / m) + 1e-9
+        low, high = mixing * k / m - 1e-9, 1.0 - mixing * (1.0 - k / m) + 1e-9
         good = sizes.shape == (k,) and bool((sizes >= 0.0).all()) and abs(sizes.sum() - 1) < 1e-9
-        good = good and 0.0 <= x <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
+        good = good and 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
         if not (good and bool(((marginals >= low) & (marginals <= high)).all())):
-            raise ValueError("data must come from Plan.to_bytes, but its marginals are none")
-        return cls(number, arms, k, marginals, sizes, x)
+            raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
+        return cls(number, arms, k, marginals, sizes, mixing)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrefixPlan(Plan):
-    """Each row queries all prefixes of one K-set in random order."""
+    """Each row queries all prefixes of one K-set in random order.
 
-    kind = 2
+    The law of the set is ``mixture``; ``weighted`` says whether gains are weighted by importance.
+    """
 
-    def __init__(
-        self, number: int, arms: Ints, mixture: Mixture[MaxEntropy], weighted: bool
-    ) -> None:
-        self.number, self.arms, self.mixture, self.weighted = number, arms, mixture, weighted
-        self.k, self.marginals = mixture.k, mixture.marginals
-        self.marginals.flags.writeable = False
+    mixture: Mixture[MaxEntropy]
+    weighted: bool
+
+    @classmethod
+    def of(cls, number: int, arms: Ints, mixture: Mixture[MaxEntropy], weighted: bool) -> Self:
+        """Make a plan of a mixture."""
+        return cls(number, arms, mixture.k, mixture.marginals, mixture, weighted)
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
@@ -184,27 +184,23 @@ class PrefixPlan(Plan):
         sizes[:] = np.arange(1, self.k + 1)
         return Rows(orders, sizes, weights)
 
-    def _numbers(self) -> tuple[float, float, Floats]:
-        design = self.mixture.design
-        code = self.weighted + 2 * isinstance(design, EnumeratedMaxEntropy)
-        parts = [design.state()[name].reshape(-1) for name in _parts(code)]
-        return self.mixture.eta, float(code), np.concatenate(parts)
+    def _numbers(self) -> tuple[int, float, float, Floats]:
+        state = self.mixture.design.state()
+        kind = PREFIXES + self.weighted + 2 * isinstance(self.mixture.design, EnumeratedMaxEntropy)
+        log_normaliser = float(state.pop("log_normaliser", np.array(0.0)))
+        return kind, self.mixture.eta, log_normaliser, np.concatenate(list(state.values()))
 
     @classmethod
-    def _made(cls, number: int, arms: Ints, k: int, x: float, y: float, vector: Floats) -> Self:
-        m, parts = len(arms), _parts(int(y)) if y in (0.0, 1.0, 2.0, 3.0) else ()
-        sizes = [1 if name == "log_normaliser" else m for name in parts]
-        if not parts or len(vector) != sum(sizes):
-            raise ValueError("data must come from Plan.to_bytes, but its design is none")
-        values = np.split(vector, np.cumsum(sizes)[:-1])
-        state = {
-            name: value if len(value) > 1 or (m == 1 and name != "log_normaliser") else value[0]
-            for name, value in zip(parts, values, strict=True)
-        }
-        design = (EnumeratedMaxEntropy if y >= 2.0 else ConditionalPoisson).from_state(state, k)
-        return cls(number, arms, Mixture(design, x), bool(int(y) & 1))
-
-
-def _parts(code: int) -> tuple[str, ...]:
-    """Names of what a design's state holds, in the order in which a plan keeps them."""
-    return ("log_weights",) if code & 2 else ("log_weights", "marginals", "log_normaliser")
+    def read(
+        cls, number: int, arms: Ints, k: int, kind: int, eta: float, log_z: float, vector: Floats
+    ) -> Self:
+        """Make the plan of these numbers, refusing what is none."""
+        weighted, listed = (bool((kind - PREFIXES) & bit) for bit in (1, 2))
+        m = len(arms)
+        if not (PREFIXES <= kind < PREFIXES + 4 and len(vector) == (m if listed else 2 * m)):
+            raise ValueError("data must come from Plan.to_bytes, but its design is wrong")
+        state = {"log_weights": vector[:m]}
+        if not listed:
+            state |= {"marginals": vector[m:], "log_normaliser": np.array(log_z)}
+        design = (EnumeratedMaxEntropy if listed else ConditionalPoisson).from_state(state, k)
+        return cls.of(number, arms, Mixture(design, eta), weighted)

@@ -16,7 +16,7 @@ def sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_frame(snapshot: Any) -> None:
-    """Refuse what is no snapshot, or one of another version."""
+    """Refuse what is no snapshot, one of another version, or one that was changed."""
     if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
         raise ValueError(f"snapshot must be one of a learner (format {FORMAT!r}), got another")
     if snapshot.get("version") != VERSION:
@@ -24,12 +24,14 @@ def check_frame(snapshot: Any) -> None:
             f"snapshot must have version {VERSION}, got {snapshot.get('version')!r}; "
             "restore it with the release that made it"
         )
-
-
-def check_seal(snapshot: dict[str, Any]) -> None:
-    """Refuse a snapshot that was changed after it was made."""
-    if checksum({n: x for n, x in snapshot.items() if n != "checksum"}) != snapshot["checksum"]:
-        raise ValueError("its checksum is wrong: it was changed after it was made")
+    try:
+        right = checksum({n: x for n, x in snapshot.items() if n != "checksum"})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"snapshot must hold JSON and arrays, got {error!r}") from None
+    if snapshot.get("checksum") != right:
+        raise ValueError(
+            "snapshot must be as it was made, but its checksum is wrong: something was changed"
+        )
 
 
 def checksum(snapshot: dict[str, Any]) -> int:

@@ -116,15 +116,13 @@ def absorb(
     """Add the rewards of one set per row, nan skipped.
 
     ``weights`` (n, k) are those of the members. Returns how many rewards there were, and the
-    largest of all weights.
+    largest of their weights.
     """
     weighted, lines, surprises, bend = sums
     worth, gamma, expected, offset = forecast
     told, largest = 0, 0.0
     for i in range(len(orders)):
         r, reward = sizes[i, 0], rewards[i, 0]
-        for j in range(r):
-            largest = max(largest, weights[i, j])
         if np.isnan(reward):
             continue
         told += 1
@@ -150,6 +148,7 @@ def absorb(
                 add_point(lines[a], 1.0 - others, gain)
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
+            largest = max(largest, w)
             corrected = surprise + expected[r - 1, a] if r > 1 else reward
             cell = weighted[r - 1, a]
             cell[0] += w

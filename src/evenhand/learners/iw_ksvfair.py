@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from evenhand import theory
-from evenhand.checks import check_number
+from evenhand.checks import check_integer, check_number
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
 from evenhand.exchange import Marginals, PrefixPlan
 from evenhand.exchange.fields import COUNT, Fields
@@ -85,7 +85,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         names: Iterable[str] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names)
         self.gamma = None  # eta says the same
         self.eta = _mixing(self.m, self.k, horizon, gamma, eta)
         self.floor = check_number("floor", floor, 0.0, 1.0)
@@ -142,7 +142,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         serve = min(serve, (self.horizon - self.queries) // self.k)
         self._rounds += serve
         weighted = self.weights == "importance"
-        return PrefixPlan(self._plans, self.roster.ids, self._calibrate(), weighted), serve
+        return PrefixPlan.of(self._plans, self.roster.ids, self._calibrate(), weighted), serve
 
     def _ask(self, limit: int) -> Draft:
         if limit < self.k:  # Alg. 1, last loop

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import designs
-from evenhand.checks import check_budget, check_integer
+from evenhand.checks import check_budget, check_integer, check_memory
 from evenhand.designs import Design
 from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
-from evenhand.exchange.snapshot import check_frame, check_seal, sealed
+from evenhand.exchange.snapshot import check_frame, sealed
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Floats, Ints, compiled
@@ -102,6 +102,7 @@ class Learner(ABC):
         self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
     ) -> None:
         self.m, self.k = check_budget(m, k)
+        check_memory(f"a learner of m={m} arms", 8 * self.m * (self.k + 8))
         self.roster = Roster.of(self.m, names)
         self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
         self.queries = 0
@@ -211,7 +212,8 @@ class Learner(ABC):
             asked = self._recall(rows)
             values, gaps = check_rewards(rewards, asked.sizes)
             self._tell(asked.kept, values)
-            self.ledger.close(rows, gaps and np.isnan(values).all(axis=1))
+            nothing = gaps and (np.isnan(values) | (asked.sizes == 0)).all(axis=1)
+            self.ledger.close(rows, missing=nothing)
             self._settle(rows)
 
     @abstractmethod
@@ -292,7 +294,6 @@ class Learner(ABC):
             learner._owner = str(snapshot["owner"])
             write(learner, learner._all_fields(), snapshot["values"], arrays)
             learner._set_parts(arrays)
-            check_seal(snapshot)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(

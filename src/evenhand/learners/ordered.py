@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from evenhand.checks import check_integer
 from evenhand.exchange import Ledger
 from evenhand.learners.learner import Asked, Learner
 from evenhand.randomness.streams import Seed
@@ -30,7 +31,7 @@ class OrderedLearner(Learner):
         seed: Seed,
         names: Iterable[str] | None,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names)
         self.ledger = Ledger(KEEP, self._notes())
 
     @abstractmethod

@@ -56,7 +56,7 @@ class Run:
     >>> run.checkpoints, run.regret.round(6), int(run.selections.sum())
     (array([ 10, 100]), array([ 4., 40.]), 100)
     >>> run  # doctest: +ELLIPSIS
-    Run(100 queries of 4 arms, regret 40, alignment 0.7..., ... s)
+    Run(100 queries of 4 arms, regret 40, alignment 0.6..., ... s)
     """
 
     checkpoints: Ints
