@@ -200,9 +200,7 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
         array = np.asarray(values)
     except ValueError:  # ragged rows
         raise ValueError(f"{name} must be a rectangular array of integers") from None
-    if array.dtype == np.int64:
-        return np.ascontiguousarray(array)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
+    if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
 

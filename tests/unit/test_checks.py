@@ -65,9 +65,9 @@ def test_text_that_reads_as_numbers_is_no_vector(values):
 
 @pytest.mark.parametrize("values", [0.5j, np.complex128(1), [0.5j, 1.0], np.array([1 + 0j])])
 def test_complex_numbers_are_refused(values):
-    with pytest.raises(TypeError, match="x must be real, got .*j"):
+    with pytest.raises(TypeError, match=r"x must be real, got .*j"):
         as_reals("x", values, "be real")
-    with pytest.raises(TypeError, match="x must be a number, got .*j"):
+    with pytest.raises(TypeError, match=r"x must be a number, got .*j"):
         check_number("x", values, 0.0, 1.0)
 
 

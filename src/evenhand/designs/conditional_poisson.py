@@ -179,9 +179,11 @@ class ConditionalPoisson(ExplicitDesign):
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes a design that draws the same, bit for bit."""
-        log_normaliser = np.array(self.log_normaliser)
-        law = {"log_weights": self.log_weights.copy(), "marginals": self.marginals.copy()}
-        return {**law, "log_normaliser": log_normaliser}
+        return {
+            "log_weights": self.log_weights.copy(),
+            "marginals": self.marginals.copy(),
+            "log_normaliser": np.array(self.log_normaliser),
+        }
 
     def warm_state(self) -> dict[str, Floats]:
         """Return the state with what the next :meth:`refit` starts from, to go on bit for bit."""

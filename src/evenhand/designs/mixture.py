@@ -8,7 +8,7 @@ from evenhand.checks import check_number
 from evenhand.designs.design import ExplicitDesign
 from evenhand.designs.uniform import draw_uniform
 from evenhand.subsets.combinations import log_comb
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints
 
 D = TypeVar("D", bound=ExplicitDesign)
 
@@ -52,18 +52,10 @@ class Mixture(ExplicitDesign, Generic[D]):
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
-        return _mix(self.design._log_prob(rows), -log_comb(self.m, self.k), self.eta)
+        with np.errstate(divide="ignore"):  # either share may be 0
+            shares = np.log1p(-self.eta), np.log(self.eta)
+        uniform = shares[1] - log_comb(self.m, self.k)
+        return np.logaddexp(shares[0] + self.design._log_prob(rows), uniform)
 
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"
-
-
-@compiled
-def _mix(log_prob: Floats, log_uniform: float, eta: float) -> Floats:
-    """Log of (1 - eta) P + eta U, whose larger part is taken out of the logarithm."""
-    mixed = np.empty_like(log_prob)
-    for i in range(len(log_prob)):
-        one, other = np.log1p(-eta) + log_prob[i], np.log(eta) + log_uniform
-        low, high = min(one, other), max(one, other)
-        mixed[i] = high if low == -np.inf else high + np.log1p(np.exp(low - high))
-    return mixed

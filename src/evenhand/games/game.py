@@ -83,12 +83,9 @@ class NoisyMean(ABC):
         orders, sizes = check_orders(orders, sizes, self.m)
         check_rng(rng)
         rewards = np.empty(sizes.shape)
-        rows = max(1, BLOCK_CELLS // (self.m * max(1, sizes.shape[1])))
-        for start in range(0, len(orders), rows):
-            part = slice(start, start + rows)
-            rewards[part] = self._observe(
-                prefix_sets(orders[part], sizes[part], self.m), rng
-            ).reshape(sizes[part].shape)
+        for part in chunks(len(orders), self.m * sizes.shape[1], BLOCK_CELLS):
+            sets = prefix_sets(orders[part], sizes[part], self.m)
+            rewards[part] = self._observe(sets, rng).reshape(sizes[part].shape)
         return rewards
 
     def _observe(self, sets: Bools, rng: np.random.Generator) -> Floats:
@@ -118,6 +115,12 @@ def check_game(game: Any, k: Any, method: str) -> tuple[int, int]:
             "wrap a function with evenhand.games.SetFunction"
         )
     return check_budget(game.m, k)
+
+
+def chunks(rows: int, width: int, cells: int) -> list[slice]:
+    """Cut rows of one width into slices of at most so many cells, or of a single row."""
+    step = max(1, cells // max(1, width))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy as np
 
 from evenhand.checks import check_integer, check_rng
 from evenhand.estimate import Estimate
-from evenhand.games.game import Game, check_game
+from evenhand.games.game import Game, check_game, chunks
 from evenhand.merit.blocks import cut_orders, n_blocks
 from evenhand.merit.exact import mean_values
 from evenhand.merit.running_mean import RunningMean
@@ -166,9 +166,8 @@ def _by_orders(
     """
     m = game.m
     adds = believed * ((m - 1) / m)
-    step = max(1, BLOCK_CELLS // (n_blocks(m, size) * size))
-    for start in range(0, n, step):
-        count = min(step, n - start)
+    for part in chunks(n, n_blocks(m, size) * size, BLOCK_CELLS):
+        count = part.stop - part.start
         sets = cut_orders(m, size, count, rng)
         rewards = game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
         contrasts, levels = _contrast(sets, rewards, count, m)

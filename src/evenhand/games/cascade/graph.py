@@ -34,8 +34,7 @@ class Graph(NamedTuple):
 
     def both_ways(self) -> "Graph":
         """Return the graph with the reverse of every edge added."""
-        edges = as_integers("edges", self.edges)
-        edges = np.concatenate([edges, edges[:, ::-1]])
+        edges = np.concatenate([self.edges, np.flip(self.edges, axis=1)])
         return Graph(edges, self.m, f"{self.name}, both ways")
 
 
