@@ -8,6 +8,7 @@ import math
 import operator
 import os
 import reprlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,12 @@ def check_budget(m: Any, k: Any) -> tuple[int, int]:
 def check_number(name: str, value: Any, low: float, high: float) -> float:
     """Return ``value`` as a float in [low, high]; an infinite end is open."""
     refuse_truth(name, "a number", value)
-    array = value if isinstance(value, float) else as_reals(name, value, "a number")
+    array = value if isinstance(value, float) else as_reals(name, value, "be a number")
     if np.ndim(array) or value is None:  # None would become nan
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = float(array)
     if not (low <= number <= high and math.isfinite(number)):
-        rule = f"lie in [{low:g}, {high:g}]" if np.isfinite(high) else f"be finite and >= {low:g}"
-        raise ValueError(f"{name} must {rule}, got {name}={number!r}")
+        raise ValueError(f"{name} must {interval(low, high)}, got {name}={number!r}")
     return number
 
 
@@ -80,26 +80,24 @@ def check_vector(name: str, values: ArrayLike, low: float, high: float, remedy: 
 
 def as_floats(name: str, values: ArrayLike) -> Floats:
     """Return a non-empty 1-d array of floats, not shared with the caller."""
-    vector = as_reals(name, values, "a vector of numbers")
+    vector = as_reals(name, values, "be a vector of real numbers")
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, got shape {vector.shape}")
     return vector
 
 
-def as_reals(name: str, values: ArrayLike, rule: str = "an array of numbers") -> Floats:
-    """Return an array of floats, not shared with the caller; text that reads as numbers is none."""
-    kind = ""
-    try:
+def as_reals(name: str, values: ArrayLike, rule: str, kinds: str = "biufO") -> Floats:
+    """Return numbers of some of numpy's kinds as a new array of floats.
+
+    Text that reads as a number is refused, also among Python objects (kind O).
+    """
+    with suppress(TypeError, ValueError, OverflowError):  # ragged, no numbers, or beyond all floats
         array = np.array(values)
         kind = array.dtype.kind
-        text = kind in "SU" or (kind == "O" and any(isinstance(x, str | bytes) for x in array.flat))
-        if not text and kind != "c":
+        text = kind == "O" and any(isinstance(x, str | bytes) for x in array.flat)
+        if kind in kinds and not text:
             return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):  # ragged, no numbers, or beyond all floats
-        pass
-    if kind == "c":
-        raise TypeError(f"{name} must be real, got complex numbers")
-    raise TypeError(f"{name} must be {rule}, got {reprlib.repr(values)}")
+    raise TypeError(f"{name} must {rule}, got {reprlib.repr(values)}")
 
 
 def check_entries(name: str, values: Floats, low: float, high: float, remedy: str = "") -> None:
@@ -109,22 +107,23 @@ def check_entries(name: str, values: Floats, low: float, high: float, remedy: st
         return
     where = np.unravel_index(flat, values.shape)
     index = ", ".join(str(int(i)) for i in where)
+    got = f"got {name}[{index}]={float(values[where])!r}"
+    raise ValueError(f"{name} must {interval(low, high)}, {got}{remedy and '; '}{remedy}")
+
+
+def interval(low: float, high: float) -> str:
+    """Say in words where a finite number must lie."""
     if np.isfinite(high):
-        rule = f"lie in [{low:g}, {high:g}]"
-    else:
-        rule = "be finite" if low == -np.inf else f"be finite and >= {low:g}"
-    suffix = f"; {remedy}" if remedy else ""
-    raise ValueError(f"{name} must {rule}, got {name}[{index}]={float(values[where])!r}{suffix}")
+        return f"lie in [{low:g}, {high:g}]"
+    return "be finite" if low == -np.inf else f"be finite and >= {low:g}"
 
 
 def check_marginals(marginals: ArrayLike) -> tuple[Floats, int]:
     """Return marginals in [0, 1] and the integer k >= 1 they sum to, rounding errors mended."""
     vector = as_floats("marginals", marginals)
-    bad, total = mend_sum(vector)
-    if bad >= 0:
-        check_entries("marginals", vector, -np.inf, np.inf)
-        value = float(vector[bad])
-        raise ValueError(f"marginals must lie in [0, 1], got marginals[{bad}]={value!r}")
+    total = mend_sum(vector)
+    if math.isnan(total):
+        check_entries("marginals", vector, 0.0, 1.0)  # raises
     k = round(total)
     if k < 1 or abs(total - k) > SUM_TOLERANCE + 1e-14 * len(vector):
         raise ValueError(
@@ -201,26 +200,24 @@ def as_integers(name: str, values: ArrayLike) -> Ints:
         array = np.asarray(values)
     except ValueError:  # ragged rows
         raise ValueError(f"{name} must be a rectangular array of integers") from None
-    if array.dtype == np.int64:
-        return np.ascontiguousarray(array)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
+    if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
 @compiled
-def mend_sum(marginals: Floats) -> tuple[int, float]:
-    """Cut entries to [0, 1] and add what their sum lacks to the nearest integer.
+def mend_sum(marginals: Floats) -> float:
+    """Cut entries to [0, 1] and spread over them what their sum lacks to the nearest integer.
 
-    Laws have marginals that sum to k: a fit could not come nearer to others than they miss it by.
-    Added in proportion to p (1 - p), so that 0 and 1 stay what they are. Returns the first entry
-    outside by more than rounding, or -1, and the sum as it was; the caller refuses sums that lack
-    more than rounding.
+    The marginals of a law sum to k exactly, so no fit could come nearer to the given ones than
+    their sum is to k. What is lacking is spread in proportion to p (1 - p), so that 0 and 1 stay
+    what they are. Returns the sum as it was, for the caller to refuse one that is off by more than
+    rounding; nan, with all entries before it cut, at an entry outside by more than rounding.
     """
     total = room = 0.0
     for a in range(len(marginals)):
         if not -ROUNDING <= marginals[a] <= 1.0 + ROUNDING:
-            return a, np.nan
+            return np.nan
         marginals[a] = min(1.0, max(0.0, marginals[a]))
         total += marginals[a]
         room += marginals[a] * (1.0 - marginals[a])
@@ -229,7 +226,7 @@ def mend_sum(marginals: Floats) -> tuple[int, float]:
         p = marginals[a]
         if 0.0 < p < 1.0:
             marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / room)))
-    return -1, total
+    return total
 
 
 @compiled

@@ -12,9 +12,10 @@ from evenhand.datasets import facebook_stand_in
 from evenhand.games import CudaCascade
 from evenhand.games.cascade import cuda as cascade_cuda
 from evenhand.games.cascade import gpu
-from evenhand.games.cascade.cuda import ALWAYS, arm_type, chunks, draw_keys, halves, kept
+from evenhand.games.cascade.cuda import ALWAYS, CHUNK, arm_type, draw_keys, halves, kept
 from evenhand.games.cascade.gpu import Gpu
 from evenhand.games.cascade.skips import LONGEST, skip_table
+from evenhand.games.game import chunks
 from tests.host_cuda import as_c, host_cascade, host_cupy
 
 EDGES = [[0, 1], [1, 2], [0, 3], [3, 2], [2, 4], [4, 0], [1, 4], [3, 0]]
@@ -145,13 +146,11 @@ def test_nodes_take_16_bits_where_they_can():
 
 @pytest.mark.parametrize(("rows", "width"), [(0, 10), (1, 10), (10**6, 10), (7, 10**9), (3, 0)])
 def test_chunks_cover_every_row_once(rows, width):
-    parts = chunks(rows, width)
+    parts = chunks(rows, width, CHUNK)
     assert [i for part in parts for i in (part.start, part.stop)][:1] in ([], [0])
     assert sum(part.stop - part.start for part in parts) == rows
     assert all(a.stop == b.start for a, b in pairwise(parts))
-    assert all(
-        (p.stop - p.start) * width <= cascade_cuda.CHUNK or p.stop - p.start == 1 for p in parts
-    )
+    assert all((p.stop - p.start) * width <= CHUNK or p.stop - p.start == 1 for p in parts)
 
 
 # ---- rewards ----

@@ -327,7 +327,7 @@ def test_tally_of_many_draws_is_a_few_rows():
     [
         ([0.5, 1.2, 0.3], ValueError, r"marginals must lie in \[0, 1\], got marginals\[1\]=1.2"),
         ([0.5, -0.5, 1.0], ValueError, r"marginals\[1\]=-0.5"),
-        ([0.5, np.nan], ValueError, r"marginals must be finite, got marginals\[1\]=nan"),
+        ([0.5, np.nan], ValueError, r"marginals must lie in .*, got marginals\[1\]=nan"),
         ([0.5, np.inf], ValueError, r"marginals\[1\]=inf"),
         (
             [0.5, 0.6],
@@ -337,7 +337,7 @@ def test_tally_of_many_draws_is_a_few_rows():
         ([0.0, 0.0], ValueError, "marginals must sum to an integer k >= 1, got 0"),
         ([], ValueError, r"marginals must be a non-empty vector, got shape \(0,\)"),
         ([[0.5, 0.5]], ValueError, r"got shape \(1, 2\)"),
-        ("half", TypeError, "marginals must be a vector of numbers, got 'half'"),
+        ("half", TypeError, "marginals must be a vector of real numbers, got 'half'"),
     ],
 )
 def test_bad_marginals_are_refused_by_every_design(make, marginals, error, message):
@@ -397,7 +397,7 @@ def test_bad_marginals_are_refused_by_every_design(make, marginals, error, messa
             r"got eta=1.0000000000000002",
         ),
         (lambda: Mixture(Uniform(3, 1), "half"), TypeError, "eta must be a number, got 'half'"),
-        (lambda: DependentRounding.fit(np.array([0.5j, 1])), TypeError, "marginals must be real"),
+        (lambda: DependentRounding.fit(np.array([0.5j, 1])), TypeError, "of real numbers"),
         (
             lambda: EnumeratedMaxEntropy.fit(np.full(60, 0.5)),
             ValueError,

@@ -234,7 +234,7 @@ def test_before_anything_is_told_nothing_is_claimed():
         ([0, 0, 1], ValueError, r"got 0 for sets of 1: .* merits are not identifiable; give them"),
         ([1, 0, 1], ValueError, r"got 0 for sets of 2"),
         ([1, -1, 1], ValueError, r"sizes must be finite and >= 0, got sizes\[1\]=-1"),
-        ("large", TypeError, "sizes must be a vector of numbers"),
+        ("large", TypeError, "sizes must be a vector of real numbers"),
     ],
 )
 def test_bad_sizes_are_refused(sizes, error, message):

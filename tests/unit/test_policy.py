@@ -132,7 +132,7 @@ def test_merit_ratios_up_to_m_minus_1_over_k_minus_1_need_no_cap(seed):
             ValueError,
             r"scores must be a non-empty vector, got shape \(1, 1\)",
         ),
-        (lambda: waterfill(["a"], 1), TypeError, "scores must be a vector of numbers"),
+        (lambda: waterfill(["a"], 1), TypeError, "scores must be a vector of real numbers"),
         (
             lambda: project_l1([np.nan], 1),
             ValueError,

@@ -385,7 +385,7 @@ def test_a_simulation_imports_nothing_of_the_lab():
         ({"checkpoints": [3, 4000]}, ValueError, r"checkpoints must .*, got .*\[1\]=4000 after 3"),
         ({"checkpoints": [1.5]}, TypeError, "checkpoints must hold integers"),
         ({"checkpoints": [[1, 2]]}, ValueError, r"checkpoints must be a vector, got shape \(1, 2"),
-        ({"target": "fair"}, TypeError, "target must be a vector of numbers, got 'fair'"),
+        ({"target": "fair"}, TypeError, "target must be a vector of real numbers, got 'fair'"),
         (
             {"game": NoisyOr([0.5] * 4)},
             ValueError,

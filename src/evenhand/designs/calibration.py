@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from evenhand.designs.poisson_binomial import centred_coins, condition
+from evenhand.designs.poisson_binomial import centre, condition, sigmoid
 from evenhand.typing import Floats, compiled
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
@@ -30,7 +30,8 @@ def describe(log_weights: Floats, k: int, law: Floats) -> float:
     theta[:], p[:], q[:] = log_weights, log_weights == np.inf, log_weights == -np.inf
     if len(free) > 0:
         k_free = k - np.sum(log_weights == np.inf)
-        theta[free], p[free], q[free] = centred_coins(log_weights[free], k_free, NEAR)
+        theta[free] += centre(log_weights[free], k_free, NEAR)
+        p[free], q[free] = sigmoid(theta[free])
     log_heads = condition(p, q, k, law[MARGINALS], law[REST])
     return _log_normaliser(law, log_heads)
 

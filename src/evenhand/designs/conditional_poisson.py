@@ -16,7 +16,16 @@ from evenhand.checks import (
     check_marginals,
     check_positive,
 )
-from evenhand.designs.calibration import LOG_WEIGHTS, MARGINALS, NOTHING, REST, calibrate, describe
+from evenhand.designs.calibration import (
+    HEADS,
+    LOG_WEIGHTS,
+    MARGINALS,
+    NOTHING,
+    REST,
+    TAILS,
+    calibrate,
+    describe,
+)
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import contour, sigmoid
@@ -70,12 +79,8 @@ class ConditionalPoisson(ExplicitDesign):
     (2, 2)
     """
 
-    def __init__(self, log_weights: Floats, k: int) -> None:
-        """Trust finite, minus or plus infinite log weights; use the constructors instead."""
-        law = np.empty((5, len(log_weights)))
-        self._set_law(law, describe(log_weights, k, law), k)
-
-    def _set_law(self, law: Floats, log_normaliser: float, k: int) -> None:
+    def __init__(self, law: Floats, log_normaliser: float, k: int) -> None:
+        """Trust a law as :mod:`~evenhand.designs.calibration` makes it; use :meth:`fit` instead."""
         self.log_weights, self.marginals = law[LOG_WEIGHTS], law[MARGINALS]
         self.m, self.k = law.shape[1], k
         self._law, self.log_normaliser = law, log_normaliser
@@ -108,9 +113,7 @@ class ConditionalPoisson(ExplicitDesign):
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
                 f"steps, tol={tol:g}; raise tol"
             )
-        design = cls.__new__(cls)
-        design._set_law(law, log_normaliser, k)  # already worked out
-        return design
+        return cls(law, log_normaliser, k)
 
     @classmethod
     def from_log_weights(cls, theta: ArrayLike, k: int) -> Self:
@@ -127,7 +130,8 @@ class ConditionalPoisson(ExplicitDesign):
             weights[weights < np.inf] = -np.inf
         elif possible == k:  # no choice among the others
             weights[weights > -np.inf] = np.inf
-        return cls(weights, k)
+        law = np.empty((5, len(weights)))
+        return cls(law, describe(weights, k, law), k)
 
     def refit(self, marginals: ArrayLike, tol: float = 1e-10) -> Self:
         """Fit other marginals of the same arms, starting from this design."""
@@ -148,7 +152,7 @@ class ConditionalPoisson(ExplicitDesign):
                 raise ValueError(
                     f"the full matrix needs m <= {MAX_PAIR_MATRIX}, got m={self.m}; name pairs"
                 )
-            first, second = np.arange(self.m)[:, None], np.arange(self.m)[None, :]
+            first, second = np.arange(self.m)[:, None], np.arange(self.m)
         else:
             chosen = as_integers("pairs", pairs)
             if chosen.ndim != 2 or chosen.shape[1] != 2:
@@ -157,42 +161,29 @@ class ConditionalPoisson(ExplicitDesign):
             if outside.size:
                 raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {outside[0]}")
             first, second = chosen[:, 0], chosen[:, 1]
-        # an arm that is always or never in is independent of the others
-        joint = self.marginals[first] * self.marginals[second]
-        place = np.full(self.m, -1)
-        place[self._free] = np.arange(len(self._free))
-        both = (place[first] >= 0) & (place[second] >= 0)
-        if both.any():
-            i, j = np.broadcast_arrays(place[first], place[second])
-            joint[both] = self._joint(i[both], j[both])
-        return np.where(first == second, self.marginals[first], joint)
-
-    def _joint(self, i: Ints, j: Ints) -> Floats:
-        """Joint marginals of free arms by the contour sum: take both coins out."""
-        p, q = self._coins
-        cosines, sines, g_re, g_im, _ = contour(p, q, self._k_free)
+        p, q = self._law[HEADS], self._law[TAILS]
+        cosines, sines, g_re, g_im, _ = contour(p, q, self.k)
         turn: ComplexFloats = cosines + 1j * sines
-        g = (g_re + 1j * g_im) * turn**2
-        total = 1.0 + 2.0 * g_re.sum()
 
-        def out(a: Ints) -> ComplexFloats:
-            return p[a, None] / (q[a, None] + p[a, None] * turn)
+        def without(arms: Ints) -> ComplexFloats:
+            """Take each arm's coin out of the product over all coins, and let it show head."""
+            return p[arms, None] * turn / (q[arms, None] + p[arms, None] * turn)
 
-        if len(i) > len(p) ** 2 // 4:  # nearly all of them: one matrix product
-            every = out(np.arange(len(p)))
-            sums = ((every * g) @ every.T).real[i, j]
-        else:
-            sums = np.einsum("pn,n,pn->p", out(i), g, out(j)).real
-        return np.maximum((p[i] * p[j] + 2.0 * sums) / total, 0.0)
+        one, other = without(first.reshape(-1)) * (g_re + 1j * g_im), without(second)
+        sums = one @ other.T if pairs is None else (one * other).sum(axis=1)
+        joint = (p[first] * p[second] + 2.0 * sums.real) / (1.0 + 2.0 * g_re.sum())
+        return np.where(first == second, self.marginals[first], np.maximum(joint, 0.0))
 
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, rows) - self.log_normaliser
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes a design that draws the same, bit for bit."""
-        log_normaliser = np.array(self.log_normaliser)
-        law = {"log_weights": self.log_weights.copy(), "marginals": self.marginals.copy()}
-        return {**law, "log_normaliser": log_normaliser}
+        return {
+            "log_weights": self.log_weights.copy(),
+            "marginals": self.marginals.copy(),
+            "log_normaliser": np.array(self.log_normaliser),
+        }
 
     def warm_state(self) -> dict[str, Floats]:
         """Return the state with what the next :meth:`refit` starts from, to go on bit for bit."""
@@ -210,23 +201,17 @@ class ConditionalPoisson(ExplicitDesign):
         if "coins" in state:
             law[REST:] = read_part(state, "coins", law[REST:])
             check_entries("state: coins", law[REST:], 0.0, 1.0 + ROUNDING)
-        design = cls.__new__(cls)
         log_normaliser = float(read_part(state, "log_normaliser", np.array(log_normaliser)))
-        design._set_law(law, log_normaliser, k)
-        return design
+        return cls(law, log_normaliser, k)
 
     @cached_property
-    def _arms(self) -> tuple[Ints, Ints]:
-        """Arms with a choice, and arms always in."""
-        return split_arms(self.log_weights)
-
-    @property
     def _free(self) -> Ints:
-        return self._arms[0]
+        """Arms that are neither always nor never in."""
+        return np.flatnonzero(np.isfinite(self.log_weights))
 
-    @property
+    @cached_property
     def _always(self) -> Ints:
-        return self._arms[1]
+        return np.flatnonzero(self.log_weights == np.inf)
 
     @property
     def _k_free(self) -> int:
@@ -242,9 +227,7 @@ class ConditionalPoisson(ExplicitDesign):
         """All sets that can be drawn, with their probabilities, up to 65536 of them."""
         if self._n_sets > MAX_LISTED:
             return None
-        chosen = self._free[all_sets(len(self._free), self._k_free)]
-        certain = np.broadcast_to(self._always, (len(chosen), len(self._always)))
-        sets = np.concatenate([certain, chosen], axis=1)
+        sets = list_sets(self._free, self._always, self.k)
         return sets, np.exp(self._log_prob(sets))
 
     @cached_property
@@ -287,16 +270,16 @@ class ConditionalPoisson(ExplicitDesign):
         return table if len(table) else build_tree(*self._coins)
 
 
+def list_sets(free: Ints, always: Ints, k: int) -> Ints:
+    """All k-sets of the arms always in, which come first, and of free arms."""
+    chosen = free[all_sets(len(free), k - len(always))]
+    return np.concatenate([np.tile(always, (len(chosen), 1)), chosen], axis=1)
+
+
 def check_same_arms(marginals: ArrayLike, m: int) -> None:
     """Refuse marginals of another number of arms."""
     if np.shape(marginals) != (m,):
         raise ValueError(f"marginals must have shape ({m},), got {np.shape(marginals)}")
-
-
-@compiled
-def split_arms(log_weights: Floats) -> tuple[Ints, Ints]:
-    """Arms of finite weight, and those of infinite weight."""
-    return np.flatnonzero(np.isfinite(log_weights)), np.flatnonzero(log_weights == np.inf)
 
 
 @compiled

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from evenhand.checks import check_marginals, check_positive
 from evenhand.designs.calibration import fix_certain
-from evenhand.designs.conditional_poisson import check_same_arms, sum_weights
+from evenhand.designs.conditional_poisson import check_same_arms, list_sets, sum_weights
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.poisson_binomial import centre
 from evenhand.designs.state import read_array, read_log_weights
@@ -45,21 +45,16 @@ class EnumeratedMaxEntropy(ExplicitDesign):
     array([0.9, 0.6, 0.4, 0.1])
     """
 
-    def __init__(self, log_weights: Floats, k: int) -> None:
+    def __init__(self, log_weights: Floats, k: int, curvature: Floats | None = None) -> None:
         """Trust finite, minus or plus infinite log weights; use :meth:`fit` instead."""
         self.m, self.k = len(log_weights), k
         self.log_weights = log_weights
         free = np.isfinite(log_weights)
         always = np.flatnonzero(log_weights == np.inf)
-        listed = all_sets(int(free.sum()), k - len(always))
-        self.sets: Ints = listed
-        if not free.all():
-            self.sets = np.empty((len(listed), k), np.int64)
-            self.sets[:, : len(always)] = always
-            self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
-        self._curvature: Floats | None = None
-        theta = log_weights[free]
-        self._log_normaliser, self.probabilities, given = _expectations(theta, listed)
+        self.sets = list_sets(np.flatnonzero(free), always, k)
+        self._curvature = curvature  # inverse Hessian of the dual, where the next refit starts
+        chosen = all_sets(int(free.sum()), k - len(always))
+        self._log_normaliser, self.probabilities, given = _expectations(log_weights[free], chosen)
         self.marginals = (log_weights == np.inf).astype(np.float64)
         self.marginals[free] = given
 
@@ -88,17 +83,15 @@ class EnumeratedMaxEntropy(ExplicitDesign):
     ) -> Self:
         target, k = check_marginals(marginals)
         check_positive("tol", tol)
-        theta, wanted, k_free = _split_certain(target, k)
-        free = np.isfinite(theta)
+        theta = _log_odds(target, k)
+        free, k_free = np.isfinite(theta), k - int(np.sum(theta == np.inf))
         check_listable(int(free.sum()), k_free)
-        found: Floats | None = None
-        if free.any():
-            begin = theta[free] if start is None else start[free]
-            begin = begin if np.isfinite(begin).all() else theta[free]
-            theta[free], found = _bfgs(begin, wanted, k_free, tol, curvature)
-        design = cls(theta, k)
-        design._curvature = found
-        return design
+        if not free.any():
+            return cls(theta, k)
+        if start is None or not np.isfinite(start[free]).all():
+            start = theta
+        theta[free], found = _bfgs(start[free], theta[free], k_free, tol, curvature)
+        return cls(theta, k, found)
 
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, rows) - self._log_normaliser
@@ -163,18 +156,14 @@ def check_curvature(curvature: Floats, n: int) -> Floats:
 
 
 @compiled
-def _split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
-    """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
+def _log_odds(target: Floats, k: int) -> Floats:
+    """Log-odds of the target, shifted to sum to k; infinite where it leaves no choice."""
     fix_certain(target, k)
     theta = np.log(target / (1.0 - target))
     free = np.flatnonzero(np.isfinite(theta))
-    if len(free) == 0:
-        return theta, np.empty(0), 0
-    k_free = k - np.sum(target == 1.0)
-    wanted = theta[free]
-    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
-    theta[free] = wanted
-    return theta, wanted, k_free
+    if len(free):
+        theta[free] += centre(theta[free], k - np.sum(target == 1.0))
+    return theta
 
 
 def _bfgs(

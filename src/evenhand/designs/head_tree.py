@@ -36,8 +36,7 @@ def build_tree(p: Floats, q: Floats) -> HeadTree:
     chances, used = np.empty(4 * len(p) + size), 0
     for v in range(size - 1, 0, -1):
         if v >= n_leaves:
-            law = _count_heads(p, q, (v - n_leaves) * LEAF)
-            low = 0
+            law, low = _count_heads(p, q, (v - n_leaves) * LEAF), 0
         else:
             left, right = 2 * v, 2 * v + 1
             law = np.convolve(
@@ -130,9 +129,8 @@ def _draw_leaf(
     """Toss the coins of one leaf in turn, each given the heads still to come."""
     end = min(begin + LEAF, len(p))
     n = end - begin
-    table[n, 0] = 1.0  # table[i, j]: chance of j heads among coins i.. of the leaf
-    for j in range(1, heads + 1):
-        table[n, j] = 0.0
+    table[n, : heads + 1] = 0.0  # table[i, j]: chance of j heads among the coins i.. of the leaf
+    table[n, 0] = 1.0
     for i in range(n - 1, -1, -1):
         a = begin + i
         table[i, 0] = q[a] * table[i + 1, 0]

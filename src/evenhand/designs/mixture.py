@@ -1,15 +1,14 @@
 """A design mixed with the uniform one."""
 
-from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.designs.design import ExplicitDesign
-from evenhand.designs.uniform import Uniform
+from evenhand.designs.uniform import draw_uniform
 from evenhand.subsets.combinations import log_comb
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints
 
 D = TypeVar("D", bound=ExplicitDesign)
 
@@ -45,31 +44,18 @@ class Mixture(ExplicitDesign, Generic[D]):
         self.m, self.k = design.m, design.k
         self.marginals = (1.0 - self.eta) * design.marginals + self.eta * self.k / self.m
 
-    @cached_property
-    def uniform(self) -> Uniform:
-        """The uniform part."""
-        return Uniform(self.m, self.k)
-
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         rows = self.design.sample(n, rng)
         plain = np.flatnonzero(rng.random(n) < self.eta)
         if len(plain):
-            rows[plain] = self.uniform.sample(len(plain), rng)
+            rows[plain] = draw_uniform(self.m, self.k, rng.random(len(plain)))
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
-        return _mix(self.design._log_prob(rows), -log_comb(self.m, self.k), self.eta)
+        with np.errstate(divide="ignore"):  # either share may be 0
+            shares = np.log1p(-self.eta), np.log(self.eta)
+        uniform = shares[1] - log_comb(self.m, self.k)
+        return np.logaddexp(shares[0] + self.design._log_prob(rows), uniform)
 
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"
-
-
-@compiled
-def _mix(log_prob: Floats, log_uniform: float, eta: float) -> Floats:
-    """Log of (1 - eta) P + eta U, whose larger part is taken out of the logarithm."""
-    mixed = np.empty_like(log_prob)
-    for i in range(len(log_prob)):
-        one, other = np.log1p(-eta) + log_prob[i], np.log(eta) + log_uniform
-        low, high = min(one, other), max(one, other)
-        mixed[i] = high if low == -np.inf else high + np.log1p(np.exp(low - high))
-    return mixed

@@ -48,27 +48,12 @@ def centre(theta: Floats, k: int, near: float = 0.0) -> float:
             high = min(high, shift)
         else:
             low = max(low, shift)
-        if abs(heads) <= max(1e-13 * k, near * math.sqrt(slope)):
-            break
-        if high - low <= 1e-14 * max(1.0, abs(shift)):
+        near_enough = abs(heads) <= max(1e-13 * k, near * math.sqrt(slope))
+        if near_enough or high - low <= 1e-14 * max(1.0, abs(shift)):
             break
         step = shift - heads / slope if slope > 0.0 else np.inf
         shift = step if low < step < high else 0.5 * (low + high)
     return shift
-
-
-@compiled
-def centred_coins(theta: Floats, k: int, near: float) -> tuple[Floats, Floats, Floats]:
-    """Return log-odds shifted near enough to k expected heads, and their sigmoids."""
-    p, q = sigmoid(theta)
-    heads, slope = -float(k), 0.0
-    for a in range(len(theta)):
-        heads += p[a]
-        slope += p[a] * q[a]
-    if abs(heads) > near * math.sqrt(slope):
-        theta = theta + centre(theta, k, near)
-        p, q = sigmoid(theta)
-    return theta, p, q
 
 
 @compiled
@@ -91,8 +76,7 @@ def n_points(m: int, variance: float) -> int:
     h(x) = (1 + x) log(1 + x) - x: with n = 16 sqrt(v) + 16 below 1e-35 whatever v is.
     An odd number stays clear of angle pi, where a fair coin's factor vanishes.
     """
-    n = min(m + 1, math.ceil(16.0 * math.sqrt(variance)) + 16)
-    return n | 1
+    return min(m + 1, math.ceil(16.0 * math.sqrt(variance)) + 16) | 1
 
 
 @compiled
@@ -182,8 +166,7 @@ def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
 @compiled
 def contour(p: Floats, q: Floats, k: int) -> tuple[Floats, Floats, Floats, Floats, int]:
     """Return cos, sin and g at the points of the upper half circle that count, and their number."""
-    variance = (p * q).sum()
-    n = n_points(len(p), variance)
+    n = n_points(len(p), (p * q).sum())
     kept = _points_that_count(p, q, n)
     angles = 2.0 * math.pi / n * np.arange(1, kept + 1)
     cosines, sines = np.cos(angles), np.sin(angles)

@@ -33,18 +33,16 @@ class Systematic(ExplicitDesign):
         """Trust marginals that sum to k; use :meth:`fit` instead."""
         self.m, self.k, self.marginals = len(marginals), k, marginals
         certain = marginals > 1.0 - ROUNDING  # in every set, whatever the start
-        self._always, self._line = np.flatnonzero(certain), np.flatnonzero(~certain)
-        k -= len(self._always)
-        ends = np.cumsum(marginals[self._line])
-        self._ends = ends * (k / ends[-1]) if k else ends
-        # the set changes where u passes the fractional part of an end: the sets by intervals of u
-        cuts = np.unique(np.append(self._ends % 1.0, [0.0, 1.0]))
-        middles = 0.5 * (cuts[1:] + cuts[:-1])
-        self._lengths: Floats = np.diff(cuts)
-        self._sets: Ints = np.empty((len(middles), self.k), np.int64)
-        for row, u in zip(self._sets, middles, strict=True):
-            row[:k] = self._line[_crossed(self._ends, u, k)]
-            row[k:] = self._always
+        always, line = np.flatnonzero(certain), np.flatnonzero(~certain)
+        k -= len(always)
+        ends = np.cumsum(marginals[line])
+        ends = ends * (k / ends[-1]) if k else ends
+        # the set changes where u passes the fractional part of an end: one set per interval of u
+        self._cuts = np.unique(np.append(ends % 1.0, [0.0, 1.0]))
+        middles = 0.5 * (self._cuts[1:] + self._cuts[:-1])
+        places = np.searchsorted(ends, middles[:, None] + np.arange(k), side="right")
+        drawn = line[np.minimum(places, len(line) - 1)]
+        self._sets = np.concatenate([drawn, np.tile(always, (len(drawn), 1))], axis=1)
 
     @classmethod
     def fit(cls, marginals: ArrayLike) -> Self:
@@ -52,14 +50,11 @@ class Systematic(ExplicitDesign):
         return cls(*check_marginals(marginals))
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        rows = np.empty((n, self.k), np.int64)
-        rows[:, self.k - len(self._always) :] = self._always
-        _draw(self._ends, self._line, self.k - len(self._always), rows, rng)
-        return rows
+        return _draw(self._cuts, self._sets, n, rng)
 
     def _log_prob(self, rows: Ints) -> Floats:
         chances: dict[tuple[int, ...], float] = {}
-        for row, length in zip(np.sort(self._sets, axis=1).tolist(), self._lengths, strict=True):
+        for row, length in zip(np.sort(self._sets, axis=1).tolist(), self.listed[1], strict=True):
             chances[tuple(row)] = chances.get(tuple(row), 0.0) + float(length)
         asked = [chances.get(tuple(row), 0.0) for row in np.sort(rows, axis=1).tolist()]
         with np.errstate(divide="ignore"):
@@ -67,25 +62,15 @@ class Systematic(ExplicitDesign):
 
     @property
     def listed(self) -> tuple[Ints, Floats]:
-        """The at most m + 1 sets by intervals of the start, with their lengths."""
-        return self._sets, self._lengths
+        """The at most m + 1 sets, one per interval of the start, and the intervals' lengths."""
+        return self._sets, np.diff(self._cuts)
 
 
 @compiled
-def _crossed(ends: Floats, start: float, k: int) -> Ints:
-    """Places on the line at which start, start + 1, ... fall."""
-    places = np.empty(k, np.int64)
-    for j in range(k):
-        place = int(np.searchsorted(ends, start + j, side="right"))
-        places[j] = min(place, len(ends) - 1)
-    return places
-
-
-@compiled
-def _draw(ends: Floats, line: Ints, k: int, rows: Ints, rng: np.random.Generator) -> None:
-    """Fill k places of each row with what one start draws, and shuffle the row."""
-    for i in range(len(rows)):
-        places = _crossed(ends, rng.random(), k)
-        for j in range(k):
-            rows[i, j] = line[places[j]]
+def _draw(cuts: Floats, sets: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """Draw n starts, and the set of the interval each falls into, in random order."""
+    rows = np.empty((n, sets.shape[1]), np.int64)
+    for i in range(n):
+        rows[i] = sets[np.searchsorted(cuts, rng.random(), side="right") - 1]
         shuffle(rows[i], rng)
+    return rows

@@ -18,8 +18,7 @@ def wide_noisy_or(m: int, rng: np.random.Generator) -> BinaryNoisyOr:
     >>> bool(merit.max() > 50 * merit.min())
     True
     """
-    m = check_integer("m", m, 1)
-    return BinaryNoisyOr(10.0 ** check_rng(rng).uniform(-2.0, 0.0, m))
+    return BinaryNoisyOr(10.0 ** check_rng(rng).uniform(-2.0, 0.0, check_integer("m", m, 1)))
 
 
 def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:

@@ -1,7 +1,6 @@
 """What every game offers, and the game given by a mean and a noise."""
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -84,12 +83,9 @@ class NoisyMean(ABC):
         orders, sizes = check_orders(orders, sizes, self.m)
         check_rng(rng)
         rewards = np.empty(sizes.shape)
-        rows = max(1, BLOCK_CELLS // (self.m * max(1, sizes.shape[1])))
-        for start in range(0, len(orders), rows):
-            part = slice(start, start + rows)
-            rewards[part] = self._observe(
-                prefix_sets(orders[part], sizes[part], self.m), rng
-            ).reshape(sizes[part].shape)
+        for part in chunks(len(orders), self.m * sizes.shape[1], BLOCK_CELLS):
+            sets = prefix_sets(orders[part], sizes[part], self.m)
+            rewards[part] = self._observe(sets, rng).reshape(sizes[part].shape)
         return rewards
 
     def _observe(self, sets: Bools, rng: np.random.Generator) -> Floats:
@@ -121,13 +117,10 @@ def check_game(game: Any, k: Any, method: str) -> tuple[int, int]:
     return check_budget(game.m, k)
 
 
-def as_reals(rule: str, values: Any, kinds: str) -> Floats:
-    """Return numbers of some of numpy's kinds as floats, and quote the rule for all others."""
-    with suppress(TypeError, ValueError):  # of ragged rows, or of objects that are no numbers
-        array = np.asarray(values)
-        if array.dtype.kind in kinds:
-            return array.astype(np.float64, copy=False)
-    raise TypeError(f"{rule}, got {values!r}")
+def chunks(rows: int, width: int, cells: int) -> list[slice]:
+    """Cut rows of one width into slices of at most so many cells, or of a single row."""
+    step = max(1, cells // max(1, width))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 @compiled

@@ -41,6 +41,7 @@ def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
     worth[0] = beta
     worth[special] += rho
     singles = [[a] for a in range(m)]
-    v0 = Carrier([*singles, special], [*worth, -delta], m, noise=Bernoulli())
-    v1 = Carrier(singles, worth, m, noise=Bernoulli())
-    return v0, v1
+    return (
+        Carrier([*singles, special], [*worth, -delta], m, noise=Bernoulli()),
+        Carrier(singles, worth, m, noise=Bernoulli()),
+    )

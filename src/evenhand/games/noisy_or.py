@@ -13,7 +13,7 @@ from evenhand.checks import (
     check_vector,
 )
 from evenhand.display import span
-from evenhand.games.game import NoisyMean
+from evenhand.games.game import NoisyMean, chunks
 from evenhand.games.noise import Bernoulli, half_mass, truncated_gaussian
 from evenhand.subsets.combinations import mean_products
 from evenhand.typing import Bools, Floats, Ints, compiled
@@ -68,9 +68,7 @@ class NoisyOr:
         orders, sizes = check_orders(orders, sizes, self.m)
         noise, rng = (self._cut, self._half, self.sd), check_rng(rng)
         rewards = np.empty(sizes.shape)
-        step = max(1, BLOCK // max(1, orders.shape[1] * sizes.shape[1]))
-        for start in range(0, len(orders), step):
-            rows = slice(start, start + step)
+        for rows in chunks(len(orders), orders.shape[1] * sizes.shape[1], BLOCK):
             numbers = rng.random(int(sizes[rows].sum()))
             _pull(self._miss, noise, orders[rows], sizes[rows], numbers, rewards[rows])
         return rewards
@@ -126,8 +124,7 @@ def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:
     >>> synthetic(3, np.random.default_rng(1)).mu.round(3)
     array([0.558, 0.865, 0.301])
     """
-    m = check_integer("m", m, 1)
-    return NoisyOr(check_rng(rng).uniform(0.2, 0.9, m))
+    return NoisyOr(check_rng(rng).uniform(0.2, 0.9, check_integer("m", m, 1)))
 
 
 @compiled

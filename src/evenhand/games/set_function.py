@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_integer, check_sets
-from evenhand.games.game import NoisyMean, as_reals
+from evenhand.checks import as_reals, check_integer, check_sets
+from evenhand.games.game import NoisyMean
 from evenhand.games.noise import Noise
 from evenhand.typing import Bools, Floats
 
@@ -87,7 +87,7 @@ class SetFunction(NoisyMean):
             "for a function of a single set use SetFunction.per_set"
         ):
             answer = self.f(sets)
-        values = as_reals("f must return real numbers", answer, "biufO")
+        values = as_reals("f", answer, "return real numbers")
         if values.shape != (len(sets),):
             raise ValueError(
                 f"f must return one value per set, shape ({len(sets)},), got {values.shape}; "

@@ -18,9 +18,7 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
     """Cut n random orders into blocks of ``size`` arms, or complements of blocks of m - size."""
     width = min(size, m - size)
     if width == 0:
-        orders = np.empty((n, m), np.int64)
-        orders[:] = np.arange(m)
-        return orders
+        return np.zeros((n, m), np.int64) + np.arange(m)
     cut = n_blocks(m, size)
     sets = np.empty((n * cut, size), np.int64)
     arms = np.arange(m)
@@ -31,7 +29,10 @@ def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
             if high > m:  # fill the last block with a random part of what came before
                 _bring_forward(arms, high - m, low, rng)
                 low, high = m - width, m
-            _write(arms, low, high, size == width, sets[i * cut + b])
+            if size == width:
+                sets[i * cut + b] = arms[low:high]
+            else:
+                sets[i * cut + b] = np.concatenate((arms[:low], arms[high:]))
     return sets
 
 
@@ -42,13 +43,3 @@ def _bring_forward(arms: Ints, count: int, end: int, rng: np.random.Generator) -
         place = end - 1 - i
         j = rng.integers(0, place + 1)
         arms[place], arms[j] = arms[j], arms[place]
-
-
-@compiled
-def _write(arms: Ints, low: int, high: int, inside: bool, row: Ints) -> None:
-    """Write arms[low:high], or all the others, into a row."""
-    if inside:
-        row[:] = arms[low:high]
-    else:
-        row[:low] = arms[:low]
-        row[low:] = arms[high:]

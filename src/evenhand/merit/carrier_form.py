@@ -24,8 +24,7 @@ def carrier_form(game: Game, k: int) -> Carrier:
     m, k = check_game(game, k, "value")
     if m > MAX_ARMS:
         raise ValueError(f"the carrier form lists all subsets: m must be <= {MAX_ARMS}, got m={m}")
-    masks = np.arange(2**m)
-    sets = (masks[:, None] >> np.arange(m)) & 1 == 1
+    sets = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 == 1
     sizes = sets.sum(axis=1)
     feasible = (sizes >= 1) & (sizes <= k)
     alpha = np.zeros(2**m)  # sets above k stay 0: no feasible D contains them

@@ -8,7 +8,7 @@ import numpy as np
 from evenhand.checks import check_integer
 from evenhand.games.game import Game, HasClosedForm, check_game, prefix_sets
 from evenhand.subsets.combinations import combinations, count_up_to
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints
 
 BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once
 
@@ -102,16 +102,6 @@ def mean_values(m: int, size: int, value: Callable[[Ints], Floats]) -> tuple[Flo
     for rows in combinations(m, size, block=max(1, BLOCK_CELLS // m)):
         values = np.asarray(value(rows), dtype=np.float64)
         total += float(values.sum())
-        _add(with_arm, rows, values)
+        with_arm += np.bincount(rows.reshape(-1), np.repeat(values, size), minlength=m)
     without = (total - with_arm) / comb(m - 1, size) if size < m else np.zeros(m)
     return with_arm / comb(m - 1, size - 1), without
-
-
-@compiled
-def _add(totals: Floats, rows: Ints, values: Floats) -> None:
-    """Add each set's value to its members' totals."""
-    part = np.zeros_like(totals)  # the block is summed by itself first: less rounding
-    for i in range(len(rows)):
-        for arm in rows[i]:
-            part[arm] += values[i]
-    totals += part

@@ -4,7 +4,7 @@ import numpy as np
 
 from evenhand.checks import check_integer, check_rng
 from evenhand.estimate import Estimate
-from evenhand.games.game import Game, check_game
+from evenhand.games.game import Game, check_game, chunks
 from evenhand.merit.running_mean import RunningMean
 from evenhand.subsets.predecessors import draw_predecessors
 
@@ -46,11 +46,10 @@ def monte_carlo(game: Game, k: int, queries: int, rng: np.random.Generator) -> E
     check_rng(rng)
     pull = getattr(game, "pull_coupled", game.pull)
     merit, stderr = np.empty(m), np.empty(m)
-    rows = max(1, BLOCK_CELLS // k)
     for arm in range(m):
         gain = RunningMean(1)
-        for start in range(0, n, rows):
-            arms = np.full(min(rows, n - start), arm)
+        for part in chunks(n, k, BLOCK_CELLS):
+            arms = np.full(part.stop - part.start, arm)
             orders, sizes = draw_predecessors(arms, m, k, rng)
             rewards = pull(orders, sizes, rng)
             gain.add(rewards[:, 1:] - rewards[:, :1])

@@ -58,8 +58,7 @@ def reverse_reachable(
         )
     m, k = check_budget(cascade.m, k)
     n_rounds = check_integer("n_sets", n_sets, 2 * m) // m
-    shares = _shares(m, k)
-    check_rng(rng)
+    shares, rng = _shares(m, k), check_rng(rng)
     if isinstance(cascade, CudaCascade):
         mean, stderr = cascade.reverse_rounds(shares, n_rounds, rng)
     else:

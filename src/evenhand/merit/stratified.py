@@ -7,7 +7,7 @@ import numpy as np
 
 from evenhand.checks import check_integer, check_rng
 from evenhand.estimate import Estimate
-from evenhand.games.game import Game, check_game
+from evenhand.games.game import Game, check_game, chunks
 from evenhand.merit.blocks import cut_orders, n_blocks
 from evenhand.merit.exact import mean_values
 from evenhand.merit.running_mean import RunningMean
@@ -104,7 +104,7 @@ def _all_sizes(
             samples = _by_orders(game, s, int(n_orders[s - 1]), before, rng)
         part, contrast = RunningMean(m), np.zeros(m)
         for contrasts, levels in samples:
-            part.add(_part(contrasts, levels, s, k))
+            part.add(contrasts if s < k else levels[:, None] + (m - k) / m * contrasts)
             contrast += contrasts.sum(axis=0)
         parts[s - 1], errors[s - 1] = part.mean, part.stderr
         before = (contrast - contrast.mean()) / part.n
@@ -118,19 +118,16 @@ def _plan(blocks: Ints, deviation: Floats, m: int, queries: int, noisy: bool) ->
     """
     k = len(blocks)
     n_orders, listings = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    sampled = np.ones(k, np.bool_)
     if not noisy and count_up_to(m, k) <= queries:
         return n_orders, listings + 1
-    while sampled.any():
+    while (sampled := np.flatnonzero(listings == 0)).size:
         n_orders[sampled] = _allocate(blocks[sampled], deviation[sampled], queries)
-        listed = False
-        for s in np.flatnonzero(sampled).tolist():
+        for s in sampled.tolist():
             share, n_sets = int(n_orders[s] * blocks[s]), comb(m, s + 1)
             times = max(2, share // n_sets) if noisy else 1
             if times * n_sets <= share:
-                listings[s], queries = times, queries - times * n_sets
-                sampled[s], n_orders[s], listed = False, 0, True
-        if not listed:
+                listings[s], n_orders[s], queries = times, 0, queries - times * n_sets
+        if not listings[sampled].any():
             return n_orders, listings
     for s in sorted(range(k), key=lambda s: -comb(m, s + 1)):  # all are listed: spend the rest
         again = queries // comb(m, s + 1)
@@ -169,9 +166,8 @@ def _by_orders(
     """
     m = game.m
     adds = believed * ((m - 1) / m)
-    step = max(1, BLOCK_CELLS // (n_blocks(m, size) * size))
-    for start in range(0, n, step):
-        count = min(step, n - start)
+    for part in chunks(n, n_blocks(m, size) * size, BLOCK_CELLS):
+        count = part.stop - part.start
         sets = cut_orders(m, size, count, rng)
         rewards = game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
         contrasts, levels = _contrast(sets, rewards, count, m)
@@ -198,20 +194,11 @@ def _corrected(samples: Floats, off: Floats) -> Floats:
     return samples - factor[:, None] * off
 
 
-def _part(contrasts: Floats, levels: Floats, size: int, k: int) -> Floats:
-    """What samples of one size add to K times the merits."""
-    n, m = contrasts.shape
-    if size < k:
-        return contrasts
-    whole = np.broadcast_to(levels[:, None], (n, m))
-    return whole if k == m else whole + (m - k) / m * contrasts
-
-
 @compiled
 def _contrast(sets: Ints, values: Floats, n: int, m: int) -> tuple[Floats, Floats]:
     """Contrasts (n, m) of n orders, mean inside minus mean outside, and their mean values (n,).
 
-    Where all arms are inside, the mean outside counts as 0; such contrasts are not used.
+    Where all arms are inside, the mean outside counts as 0; such contrasts get no weight.
     """
     cut = len(sets) // n
     contrasts, levels = np.empty((n, m)), np.zeros(n)

@@ -18,15 +18,8 @@ def build_alias(weights: Floats) -> Words:
         n, bits = 2 * n, bits + 1
     keep, table = np.zeros(n), np.arange(n).astype(np.uint64)
     keep[: len(weights)] = weights * (n / weights.sum())
-    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
-    n_small = n_large = 0
-    for i in range(n):
-        if keep[i] < 1.0:
-            small[n_small] = i
-            n_small += 1
-        else:
-            large[n_large] = i
-            n_large += 1
+    small, large = np.flatnonzero(keep < 1.0), np.flatnonzero(keep >= 1.0)
+    n_small, n_large = len(small), len(large)
     unit = 2.0 ** (64 - bits)
     while n_small > 0 and n_large > 0:  # cells left over are full: theirs is their own entry
         n_small -= 1
@@ -44,10 +37,7 @@ def build_alias(weights: Floats) -> Words:
 @compiled
 def alias_bits(table: Words) -> np.uint64:
     """How many low bits of a word choose a cell."""
-    bits = np.uint64(0)
-    while len(table) >> bits > 1:
-        bits += np.uint64(1)
-    return bits
+    return np.uint64(np.round(np.log2(len(table))))
 
 
 @compiled

@@ -1,6 +1,7 @@
 """The state of a numpy generator as bytes, and back."""
 
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,9 @@ def with_state(kind: str, data: bytes) -> np.random.Generator:
     if kind not in KINDS:
         raise ValueError(f"the bit generator must be one of {', '.join(KINDS)}, got {kind!r}")
     bits = getattr(np.random, kind)(0)
-    state, used = _filled(bits.state, data, 0)
-    if used != len(data):
-        raise ValueError(f"a state of {kind} has {used} bytes, got {len(data)}")
-    bits.state = state
+    if len(data) != (size := len(to_bytes(bits.state))):
+        raise ValueError(f"a state of {kind} has {size} bytes, got {len(data)}")
+    bits.state = _filled(bits.state, BytesIO(data))
     return np.random.Generator(bits)
 
 
@@ -43,16 +43,10 @@ def _leaves(state: Any) -> list[bytes]:
     return [] if isinstance(state, str) else [int(state).to_bytes(INTEGER, "little")]
 
 
-def _filled(like: Any, data: bytes, at: int) -> tuple[Any, int]:
-    """Return a state of the same form with its numbers read from the data, and where they end."""
+def _filled(like: Any, data: BytesIO) -> Any:
+    """Return a state of the same form with its numbers read from the data."""
     if isinstance(like, dict):
-        filled = {}
-        for name, value in like.items():
-            filled[name], at = _filled(value, data, at)
-        return filled, at
+        return {name: _filled(value, data) for name, value in like.items()}
     if isinstance(like, np.ndarray):
-        end = at + like.nbytes
-        return np.frombuffer(data[at:end].ljust(like.nbytes, b"\0"), like.dtype), end
-    if isinstance(like, str):
-        return like, at
-    return int.from_bytes(data[at : at + INTEGER], "little"), at + INTEGER
+        return np.frombuffer(data.read(like.nbytes), like.dtype)
+    return like if isinstance(like, str) else int.from_bytes(data.read(INTEGER), "little")

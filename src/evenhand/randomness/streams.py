@@ -39,9 +39,9 @@ def as_generator(seed: Seed, name: str) -> np.random.Generator:
     key = (_number(name), ALONE)
     if isinstance(seed, np.random.Generator):
         return seed
-    if isinstance(seed, np.random.SeedSequence):
-        return _keyed(seed, key)
-    return _keyed(np.random.SeedSequence(check_integer("seed", seed, 0)), key)
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = np.random.SeedSequence(check_integer("seed", seed, 0))
+    return _keyed(seed, key)
 
 
 def _number(name: str) -> int:

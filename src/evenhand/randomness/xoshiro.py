@@ -3,14 +3,14 @@
 import numpy as np
 
 from evenhand.randomness.splitmix import start_row
-from evenhand.typing import Floats, Words, compiled
+from evenhand.typing import Words, compiled
 
 State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 def start_words(rng: np.random.Generator) -> Words:
     """Draw a state of xoshiro256++, four words, from numpy's generator."""
-    return _start_words(rng.random(4))
+    return np.array([start_row(number) for number in rng.random(4)], np.uint64)
 
 
 @compiled
@@ -30,15 +30,6 @@ def draw_word(state: State) -> tuple[np.uint64, State]:
     b ^= c
     a ^= d
     return word, (a, b, c ^ shifted, _rotated(d, 45))
-
-
-@compiled
-def _start_words(numbers: Floats) -> Words:
-    """Turn each number into one word, all of whose bits depend on it."""
-    state = np.empty(len(numbers), np.uint64)
-    for i in range(len(numbers)):
-        state[i] = start_row(numbers[i])
-    return state
 
 
 @compiled

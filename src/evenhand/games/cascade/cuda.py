@@ -11,6 +11,7 @@ from evenhand.games.cascade.gpu import ArmType, Gpu, find_gpu
 from evenhand.games.cascade.graph import Arcs
 from evenhand.games.cascade.independent import IndependentCascade
 from evenhand.games.cascade.skips import LONGEST
+from evenhand.games.game import chunks
 from evenhand.typing import Floats, Ints, Words
 
 ALWAYS = 2**64 - 1  # a coin that needs no toss
@@ -70,7 +71,7 @@ class CudaCascade(IndependentCascade):
         orders, sizes = check_orders(orders, sizes, self.m)
         keys = draw_keys(len(orders), rng)
         rewards = np.empty(sizes.shape)
-        for part in chunks(len(orders), max(orders.shape[1], sizes.shape[1])):
+        for part in chunks(len(orders), max(orders.shape[1], sizes.shape[1]), CHUNK):
             counts = self._forward.spread(orders[part], sizes[part], keys[part], coupled)
             np.divide(counts, self.m, out=rewards[part])
         return rewards
@@ -84,8 +85,7 @@ class CudaCascade(IndependentCascade):
         ``shares[r] / m``. Shares are rounded to multiples of about 2^-62 m, so that sums are exact
         in whatever order they are formed.
         """
-        keys = draw_keys(n_rounds, rng)
-        return self._backward.average_credits(shares, keys)
+        return self._backward.average_credits(shares, draw_keys(n_rounds, rng))
 
 
 class _GpuArcs:
@@ -131,7 +131,7 @@ class _GpuArcs:
         units = self.cupy.asarray(np.rint(np.ldexp(shares, scale)).astype(np.uint64))
         mean, squares = self.cupy.zeros(self.m), self.cupy.zeros(self.m)
         fold = self.gpu.kernel("fold", self.arm)
-        for part in chunks(len(keys), self.m):
+        for part in chunks(len(keys), self.m, CHUNK):
             rows = len(keys[part])
             credits = self.cupy.zeros((rows, self.m), np.uint64)
             self._launch("reverse", rows * self.m, self.cupy.asarray(keys[part]), units, credits)
@@ -208,12 +208,6 @@ def kept(chances: Floats, top: float) -> Words:
 def draw_keys(n: int, rng: np.random.Generator) -> Words:
     """Draw one 64-bit key per row, the same in one call or in several."""
     return check_rng(rng).integers(0, 2**64, size=n, dtype=np.uint64)
-
-
-def chunks(rows: int, width: int) -> list[slice]:
-    """Cut rows of one width into the slices that one launch each takes."""
-    step = max(1, CHUNK // max(1, width))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def arm_type(m: int) -> ArmType:

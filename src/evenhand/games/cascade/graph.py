@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenhand.checks import as_integers, check_entries, check_integer
+from evenhand.checks import as_integers, as_reals, check_entries, check_integer
 from evenhand.games.cascade.skips import skip_table
-from evenhand.games.game import as_reals
 from evenhand.typing import Floats, Ints, Words
 
 MAX_NODES = 2**31 - 1  # arcs hold their targets as 32-bit integers
@@ -35,8 +34,7 @@ class Graph(NamedTuple):
 
     def both_ways(self) -> "Graph":
         """Return the graph with the reverse of every edge added."""
-        edges = as_integers("edges", self.edges)
-        edges = np.concatenate([edges, edges[:, ::-1]])
+        edges = np.concatenate([self.edges, np.flip(self.edges, axis=1)])
         return Graph(edges, self.m, f"{self.name}, both ways")
 
 
@@ -102,7 +100,7 @@ def _chances(p: Any, n_edges: int) -> Floats:
     """Return one activation probability per edge, from one number or one per edge."""
     if p is None:
         raise TypeError("p, the activation probability, must be given: a number or one per edge")
-    chances = as_reals("p must be a number or one per edge", p, "iufO")
+    chances = as_reals("p", p, "be a number or one per edge", kinds="iufO")
     if chances.ndim > 0 and chances.shape != (n_edges,):
         raise ValueError(f"p must be a number or have shape ({n_edges},), got {chances.shape}")
     check_entries("p", np.atleast_1d(chances), 0.0, 1.0)

@@ -106,10 +106,8 @@ def _pull_coupled(arcs: Arcs, orders: Ints, sizes: Ints, coins: Words) -> Floats
     rewards = np.zeros((n, s))
     seen, queue = np.full(m, -1, np.int64), np.empty(m + 1, np.int64)
     for i in range(n):
-        active, longest = 0, 0
-        for size in sizes[i]:
-            longest = max(longest, size)
-        for r in range(longest):
+        active = 0
+        for r in range(sizes[i].max() if s else 0):
             active = spread(arcs, orders[i, r], active, i, seen, queue, coins)
             for j in range(s):
                 if sizes[i, j] == r + 1:
@@ -185,13 +183,9 @@ def _live_edge_mean(arcs: Arcs, sets: Bools, uncertain: int) -> Floats:
 @compiled
 def _reached(arcs: Arcs, live: Bools, seeds: Bools, queue: Ints) -> int:
     """Number of nodes reached from the seeds over live arcs."""
-    seen = seeds.copy()
-    active = 0
-    for node in range(len(seeds)):
-        if seeds[node]:
-            queue[active] = node
-            active += 1
-    head = 0
+    seen, first = seeds.copy(), np.flatnonzero(seeds)
+    head, active = 0, len(first)
+    queue[:active] = first
     while head < active:
         node = queue[head]
         head += 1

@@ -55,21 +55,17 @@ def pull_in_parallel(arcs: Arcs, orders: Ints, sizes: Ints, parallel: int, coins
         for query in range(first, last):
             order = orders[query // s]
             for r in range(sizes[query // s, query % s]):
-                _make_active(cascades, order[r], query - first)
+                node = order[r]
+                cascades.active[node, query - first] = 1
+                cascades.members[node, cascades.counts[node]] = query - first
+                cascades.counts[node] += 1
         spread_all(arcs, cascades, coins)
         total[:] = 0
         for v in range(m):
-            for cascade in range(parallel):
+            for cascade in range(parallel):  # numba's own sum over an axis is several times slower
                 total[cascade] += cascades.active[v, cascade]
         rewards[first:last] = total[: last - first] / m
     return rewards.reshape(n, s)
-
-
-@compiled
-def _make_active(cascades: Cascades, node: int, cascade: int) -> None:
-    cascades.active[node, cascade] = 1
-    cascades.members[node, cascades.counts[node]] = cascade
-    cascades.counts[node] += 1
 
 
 @compiled
