@@ -1,8 +1,9 @@
 """Results as tables, on the screen and for the report."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -10,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from evenhand.lab.cells import Cell, in_words
-from evenhand.lab.runner import estimate
+from evenhand.lab.cells import in_words
 
 COLUMNS = (
     TextColumn("{task.description}"),
@@ -31,14 +31,12 @@ def summary(results: pl.DataFrame) -> pl.DataFrame:
     return results.group_by(keys).agg(columns).sort(keys)
 
 
-def narrowed(
-    table: pl.DataFrame, game: str, learner: str, max_horizon: float | None
-) -> pl.DataFrame:
+def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -> pl.DataFrame:
     """Rows whose game and learner, as shown, hold these words, up to a horizon."""
     for column, part in (("game", game), ("learner", learner)):
         shown = pl.col(column).map_elements(words, return_dtype=pl.String)
         table = table.filter(shown.str.contains(part, literal=True))
-    return table if max_horizon is None else table.filter(pl.col("horizon") <= max_horizon)
+    return table.filter(pl.col("horizon") <= max_horizon)
 
 
 def show(table: pl.DataFrame) -> None:
@@ -65,25 +63,7 @@ def words(config: str) -> str:
 
 
 @contextmanager
-def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int], None]]:
-    """Show a bar with the time left, weighted by what cells are estimated to take."""
-    total = sum(map(estimate, cells))
+def progress_bar(name: str, total: float) -> Iterator[Callable[..., None]]:
+    """Show a bar with the time left; call what is given as rich's ``Progress.update``."""
     with Progress(*COLUMNS) as bar:
-        task = bar.add_task("running", total=total)
-
-        def advance(cell: Cell, n: int) -> None:
-            kind, horizon = cell.learner["kind"], f"{cell.horizon:.3g}"
-            bar.update(
-                task, advance=estimate(cell), description=f"{n}/{len(cells)} {kind} {horizon}"
-            )
-
-        yield advance
-
-
-@contextmanager
-def counting_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar that is told how far things are."""
-    with Progress(*COLUMNS) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda n: bar.update(task, completed=n)
-        bar.update(task, completed=total)
+        yield partial(bar.update, bar.add_task(name, total=total))

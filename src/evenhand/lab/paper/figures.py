@@ -12,8 +12,8 @@ from evenhand.lab import figures
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.figures import COLOURS, DASHES, MARKERS, STYLE, log_axes
 from evenhand.lab.paper.differences import LOWEST, PER_DECADE
-from evenhand.lab.paper.timing import timed
-from evenhand.lab.series import mean, series
+from evenhand.lab.paper.tables import timed
+from evenhand.lab.series import by_label, mean
 
 
 def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
@@ -21,12 +21,12 @@ def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(7, 4.5))
     axes = figure.subplots()
     first, second = experiment.panels
-    for i, line in enumerate(first.lines):
-        pair = [series(results, experiment, panel, line) for panel in (first, second)]
-        if len(pair[0].horizons) and np.array_equal(pair[0].horizons, pair[1].horizons):
-            worse = np.maximum(mean(pair[0].regret), mean(pair[1].regret))
-            style: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
-            axes.plot(pair[0].horizons, worse, label=line.label, **style)
+    other = by_label(results, experiment, second)
+    for i, (label, one) in enumerate(by_label(results, experiment, first).items()):
+        if np.array_equal(one.horizons, other[label].horizons):
+            worse = np.maximum(mean(one.regret), mean(other[label].regret))
+            style: Any = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
+            axes.plot(one.horizons, worse, label=label, **style)
     m = int(first.game["m"])
     bound = [theory.lower_bound(m, first.k, h) for h in experiment.horizons]
     axes.plot(experiment.horizons, bound, color="black", lw=2, label="lower bound")
