@@ -170,10 +170,8 @@ def bench(
     """Measure speed against the peers and write benchmarks/RESULTS.md; needs a checkout."""
     import subprocess
 
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *(names or [])], cwd=_checkout(), check=False
-    )
-    raise typer.Exit(done.returncode)
+    command = [sys.executable, "-m", "benchmarks", *(names or [])]
+    raise typer.Exit(subprocess.call(command, cwd=_checkout()))
 
 
 def _checkout() -> Path:

@@ -96,16 +96,14 @@ class Experiment:
         )
 
     def _repr_html_(self) -> str:
-        lines = [(panel, line) for panel in self.panels for line in panel.lines]
-        columns = {
-            "panel": [panel.title for panel, _ in lines],
-            "game": [in_words(panel.game) for panel, _ in lines],
-            "K": [panel.k for panel, _ in lines],
-            "line": [line.label for _, line in lines],
-            "learner": [in_words(line.config) for _, line in lines],
-        }
-        arrays = {name: np.array(column, object) for name, column in columns.items()}
-        return html_table(arrays, len(lines), repr(self))
+        rows = [
+            (panel.title, in_words(panel.game), panel.k, line.label, in_words(line.config))
+            for panel in self.panels
+            for line in panel.lines
+        ]
+        names = ("panel", "game", "K", "line", "learner")
+        columns = dict(zip(names, np.array(rows, object).T, strict=True))
+        return html_table(columns, len(rows), repr(self))
 
 
 def load_file(path: Path) -> Experiment:

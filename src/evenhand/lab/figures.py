@@ -13,8 +13,10 @@ from evenhand.lab.experiments import Experiment, nearest
 from evenhand.lab.series import Series, by_label, mean, shares_by_rank, spread
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers and dashes tell them in grey
-COLOURS = ["#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"]
-COLOURS += ["#7F7F7F", "#882255"]
+COLOURS = (
+    *("#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#7F7F7F", "#882255"),
+)
 MARKERS = "os^Dv<>PX"
 DASHES = ["-", "--", "-.", ":", "-", "--", "-.", ":", "-"]
 N_SHOWN = 20  # arms of a large game shown one by one
@@ -79,8 +81,7 @@ def _alignment_bars(axes: Axes, lines: dict[str, Series]) -> None:
             axes.bar(i, height, yerr=error, color=COLOURS[i], capsize=3)
             axes.text(i, height + error + 0.02, f"{height:.3f}", ha="center", fontsize=7)
     axes.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
-    axes.set_ylim(0, 1.12)
-    axes.set_title(f"merit-selection alignment at T = {_power(horizon)}")
+    axes.set(ylim=(0, 1.12), title=f"merit-selection alignment at T = {_power(horizon)}")
 
 
 def panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
@@ -125,9 +126,11 @@ def armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
     above.set_ylabel("share")
     above.legend(fontsize=7, ncols=2)
     below.axhline(1.0, color="black", lw=0.8)
-    below.set_yscale("log")
-    below.set_ylabel("merit share / selection share")
-    below.set_xlabel("rank of the arm in merit (markers on the upper edge: never selected)")
+    below.set(
+        yscale="log",
+        ylabel="merit share / selection share",
+        xlabel="rank of the arm in merit (markers on the upper edge: never selected)",
+    )
     figure.suptitle(experiment.title)
     return figure
 
@@ -159,16 +162,13 @@ def _with_exponent(label: str, one: Series) -> str:
 
 
 def _axes(axes: Axes, title: str) -> None:
-    axes.set_title(title)
-    axes.set_xlabel("horizon T (queries)")
-    axes.set_ylabel("regret")
+    axes.set(title=title, xlabel="horizon T (queries)", ylabel="regret")
 
 
 def log_axes(axes: Axes, title: str) -> None:
     """Label the axes of regret against horizon, both logarithmic."""
     _axes(axes, title)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
 
 
 def _power(horizon: int) -> str:
@@ -192,8 +192,10 @@ def draw(
 ) -> Figure | None:
     """Draw an experiment's figure, or None while one of its lines has no result at all."""
     if experiment.figure not in kinds:
-        hint = nearest(experiment.figure, list(kinds))
-        raise ValueError(f"{experiment.name}: unknown figure {experiment.figure!r}{hint}")
+        raise ValueError(
+            f"{experiment.name}: unknown figure {experiment.figure!r}"
+            f"{nearest(experiment.figure, list(kinds))}"
+        )
     there = set(results["id"])
     lines = [(panel, line) for panel in experiment.panels for line in panel.lines]
     if any(there.isdisjoint(cell.id for cell in experiment.cells(*line)) for line in lines):

@@ -70,11 +70,9 @@ def cluster(address: str) -> Executor:
             raise ImportError(
                 "running on a Dask cluster needs dask; install evenhand[cluster]"
             ) from None
-        client: Any = Client(address)  # type: ignore[no-untyped-call]
-        with client:
+        with Client(address) as client:  # type: ignore[no-untyped-call]
             futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
-            finished: Any = dask_completed(list(futures))  # type: ignore[no-untyped-call]
-            for future in finished:
+            for future in dask_completed(list(futures)):  # type: ignore[no-untyped-call]
                 yield futures[future], future.result()
 
     return run

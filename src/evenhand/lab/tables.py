@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from itertools import chain
 
 import polars as pl
 from rich.console import Console
@@ -24,11 +24,9 @@ MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 
 def summary(results: pl.DataFrame) -> pl.DataFrame:
     """Mean and standard deviation over replications, by game, learner and horizon."""
-    columns: list[Any] = [pl.len().alias("replications")]
-    for name in MEASURES:
-        columns += [pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")]
+    both = ((pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")) for name in MEASURES)
     keys = ["game", "k", "learner", "horizon"]
-    return results.group_by(keys).agg(columns).sort(keys)
+    return results.group_by(keys).agg(pl.len().alias("replications"), *chain(*both)).sort(keys)
 
 
 def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -> pl.DataFrame:

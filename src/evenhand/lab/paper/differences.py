@@ -58,22 +58,20 @@ class Differences:
 class Comparison:
     """Both designs given the same policies, along a run of exact IW-KSVFair.
 
-    The run refreshes its policy every round; every policy is compared.
+    The run makes a new policy every round (growth 0), and every policy is compared.
     """
 
-    def __init__(
-        self, m: int = 20, k: int = 5, horizon: int = 10**6, gamma: float = 0.8, seed: int = 1
-    ) -> None:
-        self.game = synthetic(m, stream(seed, 1, "instance"))
-        self.noise = stream(seed, 1, "environment")
+    def __init__(self) -> None:
+        self.game = synthetic(20, stream(1, 1, "instance"))
+        self.noise = stream(1, 1, "environment")
         self.learner = IWKSVFair(
-            m,
-            k,
-            horizon,
-            gamma=gamma,
+            m=20,
+            k=5,
+            horizon=10**6,
+            gamma=0.8,
             design=EnumeratedMaxEntropy,
             growth=0.0,
-            seed=stream(seed, 1, "learner"),
+            seed=stream(1, 1, "learner"),
         )
         self.scalable = ConditionalPoisson.fit(self.learner._policy())
         self.found = Differences()
@@ -86,9 +84,8 @@ class Comparison:
     def step(self) -> None:
         """Compare the designs of one policy, let the learner play a round, and fit the next."""
         batch = self.learner.ask()
-        assert self.learner._mixture is not None
-        exact = self.learner._mixture.design
-        assert isinstance(exact, EnumeratedMaxEntropy)
+        mixture: Any = self.learner._mixture  # what the batch was drawn from
+        exact = mixture.design
         n_sets = comb(self.learner.m, self.learner.k)
         self.found.add(exact.probabilities, np.exp(self.scalable.log_prob(exact.sets)), n_sets)
         self.learner.tell(batch, self.game.pull(batch.orders, batch.sizes, self.noise))

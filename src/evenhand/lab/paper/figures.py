@@ -46,8 +46,7 @@ def timing(experiment: Experiment, results: pl.DataFrame) -> Figure:
     paper = [run.paper for run in runs]
     axes.plot(paper, places, color=COLOURS[0], marker="D", ls="none", label="the paper")
     axes.set_yticks(places, [f"{run.panel}\n{run.label}" for run in runs], fontsize=7)
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds")
+    axes.set(xscale="log", xlabel="seconds")
     axes.legend(fontsize=8)
     figure.suptitle(experiment.title)
     return figure
@@ -60,11 +59,13 @@ def draw_differences(record: dict[str, Any]) -> Figure:
         axes = figure.subplots()
         edges = 10.0 ** (LOWEST + np.arange(-1, len(record["counts"])) / PER_DECADE)
         axes.stairs(record["counts"], edges, fill=True, color=COLOURS[1])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("absolute difference of a set's probability (leftmost bin: below 1e-24)")
-        axes.set_ylabel("number of differences")
-        axes.set_title("enumerated (BFGS) against scalable design, same policies")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="absolute difference of a set's probability (leftmost bin: below 1e-24)",
+            ylabel="number of differences",
+            title="enumerated (BFGS) against scalable design, same policies",
+        )
     return figure
 
 

@@ -35,8 +35,9 @@ def timed(experiment: Experiment, results: pl.DataFrame) -> list[Timed]:
             one = series(results, experiment, panel, line)
             last = one.seconds[-1][~np.isnan(one.seconds[-1])]
             seconds, horizon = float(np.median(last)), int(one.horizons[-1])
-            row = Timed(panel.title, line.label, horizon, seconds, len(last), line.paper_seconds)
-            rows.append(row)
+            rows.append(
+                Timed(panel.title, line.label, horizon, seconds, len(last), line.paper_seconds)
+            )
     return rows
 
 
@@ -58,17 +59,18 @@ def fractions(experiment: Experiment, results: pl.DataFrame) -> list[tuple[str, 
         first = _by_horizon(experiment, results, panel, panel.lines[0])
         for line in panel.lines:
             for horizon, one in _by_horizon(experiment, results, panel, line).items():
-                row = (
-                    panel.title,
-                    line.label,
-                    f"{horizon:.3g}",
-                    str(one["n"]),
-                    f"{one['regret']:.3g} ± {one['stderr']:.2g}",
-                    _fraction(one, first[horizon]) if horizon in first else "",
-                    f"{one['size']:.2f}",
-                    "" if one["reward"] is None else f"{one['reward']:.4f}",
+                rows.append(
+                    (
+                        panel.title,
+                        line.label,
+                        f"{horizon:.3g}",
+                        str(one["n"]),
+                        f"{one['regret']:.3g} ± {one['stderr']:.2g}",
+                        _fraction(one, first[horizon]) if horizon in first else "",
+                        f"{one['size']:.2f}",
+                        "" if one["reward"] is None else f"{one['reward']:.4f}",
+                    )
                 )
-                rows.append(row)
     return rows
 
 
