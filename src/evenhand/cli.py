@@ -15,19 +15,19 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-Folder = Annotated[Path, typer.Option("--results", help="Where results are kept.")]
+Folder = Annotated[Path, typer.Option("--results", help="Folder where results are kept.")]
 Existing = Annotated[
     Path, typer.Argument(help="A directory of results.", exists=True, file_okay=False)
 ]
 MaxHorizon = Annotated[
     float, typer.Option(help="Leave out larger horizons, e.g. 1e6.", show_default=False)
 ]
-Replications = Annotated[int | None, typer.Option(min=1, help="At most so many replications.")]
+Replications = Annotated[int | None, typer.Option(min=1, help="Run at most so many replications.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes to run cells in.")]
 Scheduler = Annotated[
     str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List the cells and the time they take.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and estimated times.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -35,7 +35,7 @@ def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Take the options that go with every command."""
+    """Handle the options that go with every command."""
     if version:
         typer.echo(f"evenhand {__version__}")
         raise typer.Exit
@@ -53,7 +53,10 @@ def reproduce(
     scheduler: Scheduler = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Run the experiments of the paper; finished cells are skipped."""
+    """Run the experiments of the paper, cell by cell; finished cells are kept and skipped.
+
+    A cell is one learner on one game with one horizon, replicated once.
+    """
     from evenhand.lab.paper.experiments import load_preset, preset_names
 
     wanted = names or ["fig3", *(n for n in preset_names() if not load_preset(n).needs_gpu)]
@@ -88,11 +91,13 @@ def run(
 @app.command()
 def results(
     folder: Existing = Path("results"),
-    experiment: Annotated[str | None, typer.Option("--only", help="One experiment.")] = None,
-    game: Annotated[str, typer.Option(help="Games whose description holds this.")] = "",
-    learner: Annotated[str, typer.Option(help="Learners whose description holds this.")] = "",
+    experiment: Annotated[
+        str | None, typer.Option("--only", help="One of the paper's experiments.")
+    ] = None,
+    game: Annotated[str, typer.Option(help="Games whose description contains this.")] = "",
+    learner: Annotated[str, typer.Option(help="Learners whose description contains this.")] = "",
     max_horizon: MaxHorizon = inf,
-    csv: Annotated[Path | None, typer.Option(help="Write the table to a CSV file.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
 ) -> None:
     """Show results as a table, all or some of them; export or pack them."""
@@ -140,7 +145,7 @@ def report(
 @app.command()
 def merit(
     game: Annotated[str, typer.Argument(help="Your game as module:function.")],
-    k: Annotated[int, typer.Argument(help="Budget.")],
+    k: Annotated[int, typer.Argument(help="Most arms in a set.")],
 ) -> None:
     """Print the K-Shapley values and the fair policy of a game of yours."""
     import numpy as np

@@ -71,9 +71,14 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
         elinewidth=1.5,
     )
     _label(ax, shown.names, shown.due, got)
-    label = "share due" if shown.due_error is None else "share due, as estimated"
-    ax.set(xlabel=label, ylabel="share of exposure", title=shown.title)
-    ax.set(xlim=(0, top), ylim=(0, top), aspect="equal")
+    ax.set(
+        title=shown.title,
+        xlabel="share due" if shown.due_error is None else "share due, as estimated",
+        ylabel="share of exposure",
+        xlim=(0, top),
+        ylim=(0, top),
+        aspect="equal",
+    )
     return ax
 
 

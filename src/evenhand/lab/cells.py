@@ -71,7 +71,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         replication=cell.replication,
         seed=cell.seed,
     )
-    merit = np.maximum(known.merit, 0.0)  # harm and noise count as nothing
+    merit = np.maximum(known.merit, 0.0)  # harm, or the noise of an estimate, counts as 0
     uncapped = cell.k * merit / merit.sum()
     loss, regret_uncapped = FairnessLoss(uncapped, cell.k), 0.0
 

@@ -20,7 +20,7 @@ PANEL = {"title", "k", "game", "learner", "max_horizon"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A learner as drawn: its label, what makes it, and the seconds the paper gives for a run."""
+    """A line of a figure: a learner, its label, and the seconds the paper reports for a run."""
 
     label: str
     config: dict[str, Any]
@@ -35,7 +35,7 @@ class Panel:
     k: int
     game: dict[str, Any]
     lines: list[Line]
-    max_horizon: float = inf  # no larger ones are run here
+    max_horizon: float = inf  # larger horizons are not run in this panel
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,8 +84,8 @@ class Experiment:
                 f"--max-horizon must be at least {min(self.horizons)} for {self.name}, "
                 f"got {max_horizon:g}"
             )
-        n = min(self.replications, replications or self.replications)
-        return replace(self, horizons=horizons, replications=n)
+        most = replications or self.replications
+        return replace(self, horizons=horizons, replications=min(self.replications, most))
 
     def __repr__(self) -> str:
         lines = sum(len(panel.lines) for panel in self.panels)
@@ -180,7 +180,7 @@ def nearest(word: str, words: list[str]) -> str:
 
 
 def _horizon(value: Any, source: str) -> int:
-    """A horizon as written, 1e4.5 being ten to the 4.5 rounded."""
+    """Read a horizon; "1e4.5" is ten to the power of 4.5, rounded."""
     try:
         text = str(value)
         return round(10.0 ** float(text[2:])) if text.startswith("1e") else int(value)

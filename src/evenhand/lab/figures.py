@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from evenhand.lab.experiments import Experiment, nearest
 from evenhand.lab.series import Series, by_label, mean, shares_by_rank, spread
 
-# Okabe and Ito's colours, told apart by the colour-blind; markers and dashes tell them in grey
+# Okabe and Ito's colours, told apart by the colour-blind; markers and dashes do it in grey
 COLOURS = (
     *("#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#7F7F7F", "#882255"),

@@ -15,7 +15,7 @@ from evenhand.games import CudaCascade, Game, Graph, IndependentCascade
 from evenhand.merit import Estimate
 from evenhand.randomness.streams import stream
 
-BUDGET = 200_000  # queries for the merits of a game with too many sets to list
+N_QUERIES = 200_000  # for the merits of a game with too many sets to list
 SETS_PER_ARM = 2000  # reverse-reachable sets for the merits of a cascade of one's own
 
 
@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
 @cache
 def _cascade(
-    makes: Any,  # the class of the cascades
+    cascade: Any,  # the class of the game
     graph: Callable[[], Graph],
     k: int,
     seed: int,
@@ -36,8 +36,8 @@ def _cascade(
     both_ways: bool = False,
     reference_sets: int = 20_000_000,
 ) -> Setting:
-    """One cascade and one reference for every learner, horizon and replication."""
-    game = makes(graph().both_ways() if both_ways else graph(), p=p)
+    """Make a cascade and its merits, once for all learners, horizons and replications."""
+    game = cascade(graph().both_ways() if both_ways else graph(), p=p)
     rng = stream(seed, 0, "reference")
     return Setting(game, merit.reverse_reachable(game, k, reference_sets, rng))
 
@@ -88,7 +88,7 @@ MAKERS |= {
     "facebook-cuda": partial(_cascade, CudaCascade, facebook_graph),
     "facebook-stand-in": partial(_cascade, IndependentCascade, facebook_stand_in),
 }
-SUPPLIED = {"k", "horizon", "seed", "rng"}  # what a maker may ask for and no file writes
+SUPPLIED = {"k", "horizon", "seed", "rng"}  # arguments that the lab fills in, not the file
 
 
 def build_game(
@@ -122,7 +122,7 @@ def with_merit(game: Game, k: int, seed: int) -> Setting:
     try:
         return Setting(game, Estimate(merit.kshapley(game, k), np.zeros(game.m), queries=0))
     except ValueError:  # too many sets to list
-        return Setting(game, merit.stratified(game, k, BUDGET, rng))
+        return Setting(game, merit.stratified(game, k, N_QUERIES, rng))
 
 
 def options_of(kind: str) -> set[str]:

@@ -23,7 +23,7 @@ def run_missing(
     cells: Sequence[Cell],
     store: Store,
     executor: Executor,
-    progress: Callable[[Cell, int], object] | None = None,
+    progress: Callable[[Cell, int], object] = lambda cell, n: None,
 ) -> int:
     """Run the cells that have no result yet, the longest first; returns how many were run.
 
@@ -34,8 +34,7 @@ def run_missing(
     missing = sorted((c for c in cells if c.id not in done), key=estimate, reverse=True)
     for n, (cell, record) in enumerate(executor(missing), start=1):
         store.write(cell, record)
-        if progress is not None:
-            progress(cell, n)
+        progress(cell, n)
     return len(missing)
 
 

@@ -13,12 +13,6 @@ from rich.table import Table
 
 from evenhand.lab.cells import in_words
 
-COLUMNS = (
-    TextColumn("{task.description}"),
-    BarColumn(),
-    TaskProgressColumn(),
-    TimeRemainingColumn(),
-)
 MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 
 
@@ -30,7 +24,7 @@ def summary(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -> pl.DataFrame:
-    """Rows whose game and learner, as shown, hold these words, up to a horizon."""
+    """Rows whose game and learner, as shown, contain these texts, up to a horizon."""
     for column, part in (("game", game), ("learner", learner)):
         shown = pl.col(column).map_elements(words, return_dtype=pl.String)
         table = table.filter(shown.str.contains(part, literal=True))
@@ -62,6 +56,8 @@ def words(config: str) -> str:
 
 @contextmanager
 def progress_bar(name: str, total: float) -> Iterator[Callable[..., None]]:
-    """Show a bar with the time left; call what is given as rich's ``Progress.update``."""
-    with Progress(*COLUMNS) as bar:
+    """Show a bar with the time left; yields rich's ``Progress.update`` for it."""
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    ) as bar:
         yield partial(bar.update, bar.add_task(name, total=total))

@@ -13,7 +13,7 @@ from evenhand.learners import Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.typing import Floats, Ints, compiled
 
-MAX_CURVE_ARMS = 1000  # of more arms, estimates are not kept at every checkpoint: memory
+MAX_CURVE_ARMS = 1000  # with more, estimates are not kept at every checkpoint, to save memory
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,7 +56,7 @@ class Run:
     >>> run.checkpoints, run.regret.round(6), int(run.selections.sum())
     (array([ 10, 100]), array([ 4., 40.]), 100)
     >>> run  # doctest: +ELLIPSIS
-    Run(100 queries of 4 arms, regret 40, alignment 0.7..., ... s)
+    Run(100 queries of 4 arms, regret 40, alignment 0.665, ... s)
     """
 
     checkpoints: Ints

@@ -13,6 +13,7 @@ from evenhand.lab.paper.tables import timed
 from evenhand.lab.series import Series, by_label, mean, shares_by_rank
 from evenhand.typing import Floats
 
+# learners whose regret the paper calls low
 LOW = ("IW-KSVFair", "IW-KSVFair (approx)", "MURaS")
 OURS = "IW-KSVFair (approx)"
 
@@ -101,7 +102,7 @@ def _factors(where: str, horizon: int, ends: dict[str, float]) -> Iterator[Claim
 
 
 def _slopes(where: str, lines: dict[str, Series]) -> Iterator[Claim]:
-    """The low ones grow like T^(2/3), the others like T."""
+    """Regret of the low ones grows like T^(2/3), that of the others like T."""
     for label, one in lines.items():
         growth = one.growth()
         if growth is not None:
@@ -174,7 +175,7 @@ def _parameters(experiment: Experiment, results: pl.DataFrame) -> Iterator[Claim
 
 
 def _armwise(experiment: Experiment, results: pl.DataFrame) -> Iterator[Claim]:
-    """Arm by arm: who follows merit, and who does what else instead."""
+    """Which learners select in proportion to merit, and what the others do instead."""
     where, panel = experiment.name, experiment.panels[0]
     for line in panel.lines:
         merit, given = shares_by_rank(results, experiment, panel, line)

@@ -114,11 +114,11 @@ class Comparison:
 
 
 def write_differences(
-    folder: Path, progress: Callable[[int], object] | None = None, updates: int = UPDATES
+    folder: Path, progress: Callable[[int], object] = lambda n: None, updates: int = UPDATES
 ) -> Path:
     """Compare the designs as the paper's figure 3 does and keep the result, unless it is there.
 
-    What was compared is kept every thousand updates, and a comparison that was stopped goes on.
+    The state is kept every thousand policies, so that a comparison that was stopped goes on.
     """
     path, partial = folder / "differences.json", folder / "differences.part.npz"
     if path.is_file():
@@ -129,8 +129,7 @@ def write_differences(
         comparison.load(partial)
     while comparison.updates < updates:
         comparison.step()
-        if progress is not None:
-            progress(comparison.updates)
+        progress(comparison.updates)
         if comparison.updates % KEPT_EVERY == 0:
             comparison.save(partial)
     with replacing(path) as file:
