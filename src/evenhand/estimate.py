@@ -22,7 +22,7 @@ class Estimate:
     queries
         Queries spent, or reverse-reachable sets drawn.
     marginals
-        (m,) what a learner's next query gives each arm, scaled to sum to k.
+        (m,) chance of each arm to be in a learner's next set, times k over its size; sums to k.
     asked
         (m,) how often a learner has asked each arm: its memberships in queried sets.
     intervals

@@ -51,8 +51,8 @@ def load(path: str | Path) -> Learner:
     >>> learner = IWKSVFair(m=6, k=2, horizon=1000, gamma=1.0, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(learner, f"{folder}/learner.npz")
-    ...     copy = load(f"{folder}/learner.npz")
-    >>> bool((copy.ask().orders == learner.ask().orders).all())
+    ...     restored = load(f"{folder}/learner.npz")
+    >>> bool((restored.ask().orders == learner.ask().orders).all())
     True
     """
     try:

@@ -66,7 +66,12 @@ def test_what_is_refused_is_told_kindly(make):
     high[row, column] = 1.3
     for told, rewards, error, message in [
         (batch, high, ValueError, rf"\[0, 1\], got rewards\[{row}, {column}\]=1.3; rescale them"),
-        (batch, good[:, :0], ValueError, rf"must have shape \({n}, {s}\), or be {n * s} numbers"),
+        (
+            batch,
+            good[:, :0],
+            ValueError,
+            rf"must have shape \({n}, {s}\), or be a flat list of {n * s}",
+        ),
         (batch, "high", TypeError, rf"must be numbers in the shape \({n}, {s}\), nan where"),
         (foreign, good, ValueError, "must come from this learner's ask, got one of learner"),
         ("batch", good, TypeError, "batch must be a Batch, got str"),
@@ -106,7 +111,7 @@ def test_broken_snapshots_are_told_kindly(make):
     learner = make(M, K, T, 4)
     kind, good = type(learner), learner.snapshot()
     for change, message in [
-        ({"version": 99}, "snapshot must have version 3, got 99; restore it with the release"),
+        ({"version": 99}, "snapshot must have version 3, got 99; evenhand.load reads"),
         ({"format": "other"}, "snapshot must be one of a learner"),
         ({"owner": "me"}, "snapshot must be as it was made, but its checksum is wrong"),
         ({"arrays": None}, "snapshot must hold JSON and arrays, got"),

@@ -149,7 +149,11 @@ def test_rosters_never_reuse_an_id():
         (lambda: Roster.of(2, [1, 2]), TypeError, "names must be a list of non-empty strings"),
         (lambda: Roster.of(2).columns([2]), ValueError, "ids must be of arms present, got 2"),
         (lambda: Roster.of(2).retire([0]).retire([0]), ValueError, "arms present, got 0"),
-        (lambda: Roster.of(2).add(["a"], joined=0), ValueError, "names must be a number of arms"),
+        (
+            lambda: Roster.of(2).add(["a"], joined=0),
+            ValueError,
+            "the arms have no names: pass",
+        ),
         (lambda: EvenHand(3, 1, names=["a"], seed=1), ValueError, "one name per arm, m=3, got 1"),
     ],
 )
@@ -164,7 +168,7 @@ def test_bad_rosters_are_refused(call, error, message):
 def test_a_ledger_says_what_a_row_is():
     ledger = Ledger(keep=6)
     ledger.open(5)
-    ledger.close(np.array([1, 2]), missing=[False, True])
+    ledger.settle(np.array([1, 2]), missing=[False, True])
     cases = [
         ([1], evenhand.AlreadyTold, "rows must be told once, got row 1 again"),
         ([0, 2], evenhand.AlreadyTold, "row 2 was closed: its reward was told as missing"),
@@ -181,7 +185,7 @@ def test_a_ledger_says_what_a_row_is():
     with pytest.raises(evenhand.Expired, match="row 1 has expired: only the newest 6 rows"):
         ledger.check(np.array([1]))
     assert ledger.n_open == 5
-    assert repr(ledger) == "Ledger(5 of rows 2..8 open, keep=6)"
+    assert repr(ledger) == "Ledger(open=5, rows=6, first=2, keep=6)"
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.lists(st.integers(0, 200))), max_size=30))
@@ -195,7 +199,7 @@ def test_a_ledger_does_what_a_dictionary_would(steps):
         book = {row: state for row, state in book.items() if row >= n - 50}
         rows = [row for row in dict.fromkeys(told) if book.get(row, ("", 0))[0] == "open"]
         ledger.check(np.array(rows, np.int64))
-        ledger.close(np.array(rows, np.int64), missing=np.arange(len(rows)) % 2 == 1)
+        ledger.settle(np.array(rows, np.int64), missing=np.arange(len(rows)) % 2 == 1)
         for i, row in enumerate(rows):
             book[row] = (("closed" if i % 2 else "told"), row % 300)
     again = Ledger(notes={"arms": 300})

@@ -117,7 +117,7 @@ def test_an_estimate_holds_all_conclusions():
         (
             lambda path: evenhand.Batch.from_dict({}),
             ValueError,
-            r"data must come from Batch.to_dict, got 'owner'",
+            r"data must come from Batch.to_dict, but 'owner' is missing",
         ),
         (lambda path: EvenHand(10**12, 2, seed=1), ValueError, "would take .* GiB of memory"),
         (lambda path: EvenHand(True, 1, seed=1), TypeError, "m must be an integer, got True"),

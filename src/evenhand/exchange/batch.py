@@ -25,7 +25,7 @@ class Marginals(NamedTuple):
 
 
 class Determined(NamedTuple):
-    """History fixed the sets.
+    """The sets follow from earlier rewards; nothing is random.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Determined(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A row's longest prefix ends in a known arm; those before it are uniformly random.
+    """A row's longest prefix ends in a known arm; the arms before it are uniformly random.
 
     Examples
     --------
@@ -55,8 +55,8 @@ Exposure = Marginals | Determined | Target
 class Batch:
     """Queries asked by a learner, and the receipt with which their rewards are told.
 
-    Telling needs ``owner`` and ``index`` alone: the learner knows what it asked, so that a receipt
-    changed on its way cannot credit another arm.
+    ``tell`` uses ``owner``, ``index`` and ``learns`` alone: the learner knows what it asked, so
+    that a receipt changed on its way cannot credit another arm.
 
     Attributes
     ----------
@@ -64,17 +64,18 @@ class Batch:
         (n, k) ordered sets; entries behind the longest prefix asked are -1.
     sizes
         (n, s) prefix lengths to query of each; length 0 is the empty set, worth 0, counted as a
-        query but not to be pulled.
+        query, which need not be shown.
     times
         (n,) identical queries a row stands for, above 1 only where ``learns`` is false.
     learns
         Whether rewards are wanted. If not, telling them is accepted and ignored.
     owner, index
-        Whose batch it is, and the number of each of its rows there (none where nothing is learnt).
+        Whose batch it is, and (n,) the numbers of its rows in that learner's ledger; none where
+        ``learns`` is false.
     names
         Names of all arms, or None.
     exposure
-        What the policy gave each arm when the batch was drawn; None after :meth:`from_dict`.
+        How the sets were drawn, from which their fairness is judged; None after :meth:`from_dict`.
 
     Examples
     --------
@@ -161,7 +162,8 @@ class Batch:
             owner, learns, names = data["owner"], data["learns"], data["names"]
             arrays: dict[str, Any] = {name: as_integers(name, data[name]) for name in ARRAYS}
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"data must come from Batch.to_dict, got {error}") from None
+            missing = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise ValueError(f"data must come from Batch.to_dict, but {missing}") from None
         for name in ("orders", "sizes"):
             if arrays[name].size == 0:
                 arrays[name] = arrays[name].reshape(len(arrays[name]), 0)

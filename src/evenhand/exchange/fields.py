@@ -19,9 +19,9 @@ class Field(NamedTuple):
     low, high
         Smallest and largest entry; none may be nan.
     shape
-        That of an array, :data:`ANY` for a free length; None for the shape it has in a new learner.
+        Shape of an array, :data:`ANY` for any length; None for the shape it has in a new learner.
     rule
-        Says what is wrong with a value that passed all else, or None.
+        A function that returns what is wrong with a value, or None.
     """
 
     low: float = -math.inf

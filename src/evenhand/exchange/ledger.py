@@ -5,11 +5,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import as_integers
+from evenhand.checks import as_integers, check_integer
 from evenhand.typing import Bools, Ints
 
 OPEN, TOLD, CLOSED = 0, 1, 2
-Rows = slice | Ints  # numbers of rows: a slice where they follow each other
+RowNumbers = slice | Ints  # a slice where they follow each other
 KEEP = 2**20  # rows that can still be told
 MOST = 2**26  # so many at most: a byte each
 
@@ -17,7 +17,8 @@ MOST = 2**26  # so many at most: a byte each
 class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
     """A row was told or closed before; nothing has changed.
 
-    After a restart it is safe to ignore: the rewards had been taken in before the process ended.
+    After a restart it is safe to ignore: the row was settled before the process ended, its rewards
+    taken in or reported as missing.
 
     Examples
     --------
@@ -72,6 +73,15 @@ class Ledger:
         self._rows = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         self._rows["state"] = np.zeros(0, np.uint8)
 
+    @property
+    def keep(self) -> int:
+        """Rows that can still be told."""
+        return self._keep
+
+    @keep.setter
+    def keep(self, rows: int) -> None:
+        self._keep = min(check_integer("keep", rows, 1), MOST)
+
     def open(self, n: int, **notes: Ints) -> Ints:
         """Number n new rows, note what is to be remembered of them, and let old ones expire."""
         end = self._start + self.next - self.first
@@ -94,7 +104,7 @@ class Ledger:
             self.first += gone
             self._start += gone
 
-    def check(self, rows: Rows) -> None:
+    def check(self, rows: RowNumbers) -> None:
         """Refuse rows that are not distinct rows still open, saying what they are."""
         if isinstance(rows, slice):
             low, high = rows.start, rows.stop - 1
@@ -119,12 +129,12 @@ class Ledger:
                 raise AlreadyTold(f"rows must be told once, got row {row} again")
             raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
 
-    def close(self, rows: Rows, missing: ArrayLike) -> None:
+    def settle(self, rows: RowNumbers, missing: ArrayLike) -> None:
         """Settle rows: closed for good where all rewards are missing, else told."""
         state = TOLD if missing is False else np.where(missing, CLOSED, TOLD)
         self._kept("state")[self._places(rows)] = state
 
-    def read(self, name: str, rows: Rows) -> Ints:
+    def read(self, name: str, rows: RowNumbers) -> Ints:
         """Return what was noted of rows."""
         return self._kept(name)[self._places(rows)].astype(np.int64)
 
@@ -141,7 +151,7 @@ class Ledger:
     def _kept(self, name: str) -> np.ndarray:
         return self._rows[name][self._start : self._start + self.next - self.first]
 
-    def _places(self, rows: Rows) -> Rows:
+    def _places(self, rows: RowNumbers) -> RowNumbers:
         if isinstance(rows, slice):
             return slice(rows.start - self.first, rows.stop - self.first)
         return rows - self.first
@@ -178,7 +188,8 @@ class Ledger:
         self._rows["state"] = state
 
     def __repr__(self) -> str:
-        return f"Ledger({self.n_open} of rows {self.first}..{self.next} open, keep={self.keep})"
+        rows = self.next - self.first
+        return f"Ledger(open={self.n_open}, rows={rows}, first={self.first}, keep={self.keep})"
 
 
 def _pack(flags: Bools) -> np.ndarray:
@@ -186,7 +197,7 @@ def _pack(flags: Bools) -> np.ndarray:
     return np.packbits(flags if flags.any() else flags[:0])
 
 
-def as_rows(numbers: Ints) -> Rows:
+def as_rows(numbers: Ints) -> RowNumbers:
     """Return numbers of rows as a slice where they follow each other, which most do."""
     if numbers.ndim != 1 or len(numbers) == 0:
         return numbers

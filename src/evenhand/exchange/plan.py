@@ -43,8 +43,8 @@ class Rows(NamedTuple):
 class Plan(ABC):
     """A published policy. It never changes; rows follow from it and a stream alone.
 
-    Rows are independent of each other, so that any of them chosen without looking keep the
-    marginals and the weights of the plan.
+    Rows are independent of each other: any subset of them has the marginals and the weights of the
+    plan, if the choice does not depend on which arms they contain.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Plan(ABC):
     k
         The most arms in a set.
     marginals
-        (m,) what a query gives each arm, scaled to sum to k.
+        (m,) chance of each arm to be in a query's set, times k over its size; sums to k.
     """
 
     number: int

@@ -26,7 +26,7 @@ def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
         () if sizes.size == 1 else None,
     ):
         raise ValueError(
-            f"rewards must have shape {sizes.shape}, or be {sizes.size} numbers in a row, "
+            f"rewards must have shape {sizes.shape}, or be a flat list of {sizes.size}, "
             f"got {given.shape}"
         )
     values = given.reshape(sizes.shape).astype(np.float64)

@@ -18,7 +18,7 @@ class Roster:
     Attributes
     ----------
     ids
-        (m,) the arm in each column. Ids rise and are never used again.
+        (m,) the arm in each column. Ids are ascending and never reused.
     names
         A name per column, or None where arms have none.
     joined
@@ -50,14 +50,14 @@ class Roster:
         return len(self.ids)
 
     def add(self, names: Sequence[str] | int, joined: int) -> "Roster":
-        """Return the roster with newcomers, by name, or by number if arms have none."""
+        """Return the roster with newcomers: their names, or how many if arms have none."""
         new = names if isinstance(names, int) else len(names)
         together = None
         if self.names is not None:
             given = () if isinstance(names, int) else tuple(names)
             together = check_names((*self.names, *given), self.m + new)
         elif not isinstance(names, int):
-            raise ValueError("names must be a number of arms, as those present have no names")
+            raise ValueError("the arms have no names: pass how many arms to add, not names")
         ids = np.append(self.ids, self.next_id + np.arange(new))
         since = np.append(self.joined, np.full(new, check_integer("joined", joined, 0)))
         return Roster(ids, together, since, self.next_id + new)
@@ -83,12 +83,12 @@ def check_names(names: Any, m: int) -> tuple[str, ...] | None:
     """Return m different names, or None where there are none."""
     if names is None:
         return None
+    names = names if isinstance(names, str) else tuple(names)
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
         raise TypeError(f"names must be a list of non-empty strings, one per arm, got {names!r}")
-    given = tuple(names)
-    if len(given) != m:
-        raise ValueError(f"names must hold one name per arm, m={m}, got {len(given)}")
-    if len(set(given)) < m:
-        twice = next(name for i, name in enumerate(given) if name in given[:i])
+    if len(names) != m:
+        raise ValueError(f"names must hold one name per arm, m={m}, got {len(names)}")
+    if len(set(names)) < m:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"names must be different, got {twice!r} twice")
-    return given
+    return names

@@ -48,11 +48,11 @@ class Entry:
 
 
 class Shelf:
-    """What rows that are out need when they are told: drawn again from plan and stream.
+    """The plans whose rows are not all told, kept so that those rows can be drawn again.
 
-    A plan leaves when none of its rows is open, or when it is one of more than ``keep``; rows of
-    plans that have left cannot be told. Rows of recent plans stay in memory, so that only rewards
-    that come late make work.
+    A plan is dropped when none of its rows is open, or when there are more than ``keep`` plans and
+    it is the oldest; its rows then expire. Rows of recent plans stay in memory, so that only
+    rewards that come late make work.
     """
 
     def __init__(self, bits: str, keep: int = KEEP_PLANS) -> None:
@@ -163,7 +163,7 @@ class Shelf:
         if not np.all((firsts >= ends[:-1]) & (counts >= 1) & (counts <= MAX_ROWS)):
             raise ValueError("plans must follow each other")
         if not firsts[-1] <= ledger.next <= ends[-1]:
-            raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]} on")
+            raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]}..")
         self._unread = (heads, data)
         return Plan.from_bytes(data[-1, least:].tobytes())
 

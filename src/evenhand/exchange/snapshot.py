@@ -22,7 +22,7 @@ def check_frame(snapshot: Any) -> None:
     if snapshot.get("version") != VERSION:
         raise ValueError(
             f"snapshot must have version {VERSION}, got {snapshot.get('version')!r}; "
-            "restore it with the release that made it"
+            "evenhand.load reads version 2, the release that made it any other"
         )
     try:
         right = checksum({n: x for n, x in snapshot.items() if n != "checksum"})

@@ -67,7 +67,7 @@ class GreedyExploration:
         """Whether all k arms are chosen."""
         return len(self.chosen) == self.k
 
-    def choose_if_asked(self, rng: np.random.Generator) -> None:
+    def end_phase_if_done(self, rng: np.random.Generator) -> None:
         """Choose an arm if the queries of a phase have all been asked."""
         if not self.complete and not self.left:
             self.chosen = np.append(self.chosen, rng.choice(self.best))
@@ -146,12 +146,12 @@ class ETCG(OrderedLearner):
 
     @property
     def marginals(self) -> Floats:
-        """The next query's set, scaled to sum to k; of equals not yet decided on, the first."""
+        """The next query's set, scaled to sum to k; ties not yet broken count as the first."""
         return next_set(self._greedy)
 
     def _ask(self, limit: int) -> Draft:
         greedy = self._greedy
-        greedy.choose_if_asked(self._rng)
+        greedy.end_phase_if_done(self._rng)
         if greedy.complete:
             return Draft.unlearnt(greedy.chosen[None, :], np.array([limit]), Determined())
         arms, phases = greedy.take(min(limit, MAX_BATCH, greedy.left))

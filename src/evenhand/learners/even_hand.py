@@ -57,9 +57,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
     marginals are :math:`\frac rK \pi`, :math:`\pi` being proportional to the merits, so that each
-    query is charged :math:`\| \pi - \pi^* \|_1` whatever its size. A share
+    query adds :math:`\| \pi - \pi^* \|_1` to the fairness regret, whatever its size. A share
     :math:`\delta` of the sets is drawn uniformly and the others so as to make up for it,
-    :math:`\pi = (1-\delta) \rho + \delta K/M`: every set has its chance, no marginal is moved, and
+    :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, no marginal is moved, and
     exploring is free. Merits blend two estimates (:mod:`evenhand.learners.evidence`):
 
     * a model of three parts: what each arm brings alone, how gains shrink as sets fill up, and by
@@ -67,8 +67,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     * importance-weighted means by size and arm, right for any game, trusted as far as they
       are precise and the model is seen to be wrong.
 
-    For that, marginals stay within :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`,
-    with :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms beyond them cost anything.
+    This needs marginals between :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`, with
+    :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms whose due marginal lies outside add
+    regret.
 
     Parameters
     ----------
@@ -122,8 +123,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """All that the learner has to say about the arms now, in one value.
 
         Standard errors include what the model may be wrong by. They are an approximation: on seven
-        games errors were 0.5 to 1.15 times as large after 40 000 queries, and up to 1.8 times after
-        4000, fewer than a hundred per arm. Intervals do not use them.
+        games the true errors were 0.5 to 1.15 times the standard error after 40 000 queries, and up
+        to 1.8 times after 4000, fewer than a hundred per arm. Intervals do not use them.
         """
         with self._lock:
             stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)

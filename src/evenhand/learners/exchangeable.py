@@ -36,8 +36,9 @@ class Evidence(Protocol):
 class ExchangeableLearner(Learner, Generic[P]):
     """A learner that publishes plans and draws all rows of a plan at once.
 
-    The rows of a plan are independent, and a row's weights are those of its own plan: any rows
-    chosen without looking at them may be shown, by any number of workers, in any order. (Rows of
+    The rows of a plan are independent, and a row's weights are those of its own plan: any subset of
+    rows may be shown, by any number of workers and in any order, if the choice does not depend on
+    which arms they contain. (Rows of
     the other learners depend on those before, so that one process has to ask them in turn.)
 
     Attributes
@@ -45,7 +46,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     evidence
         What rewards have said so far.
     plan
-        The plan that queries are drawn from; None before the first is asked.
+        The newest plan, from which queries are drawn; None if none was made yet.
     """
 
     evidence: Evidence | None = None
@@ -68,15 +69,15 @@ class ExchangeableLearner(Learner, Generic[P]):
         return self._shelf.end - self.ledger.next
 
     def _take(self, n: int) -> Draft:
-        """Return the next n rows, or what is left of the plan, as copies; make one if none is."""
+        """Return copies of up to n rows of the plan; make a new plan if all its rows were asked."""
         if not self._left:
             self._publish()
         assert self.plan is not None
         start = self.ledger.next
         try:
             rows = self._shelf.rows(slice(start, start + min(n, self._left)))
-        except DrawnElsewhere:  # a learner that has moved: the rest of its plan is lost
-            self.ledger.close(self.ledger.open(self._left), missing=True)
+        except DrawnElsewhere:  # restored where other rows are drawn: skip the rest of the plan
+            self.ledger.settle(self.ledger.open(self._left), missing=True)
             return self._take(n)
         return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
@@ -112,5 +113,7 @@ class ExchangeableLearner(Learner, Generic[P]):
                 raise ValueError("the newest plan is missing")
             return
         if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
-            raise ValueError(f"the newest plan must be of m={self.m} and k={self.k}")
+            raise ValueError(
+                f"the newest plan must be number {self._plans - 1} of m={self.m} and k={self.k}"
+            )
         self.plan = cast(P, plan)

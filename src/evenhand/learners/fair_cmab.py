@@ -34,11 +34,11 @@ def largest_quota(m: int, k: int) -> float:
 class FairCMAB(OrderedLearner):
     r"""Quota fairness under full-bandit feedback; a reconstruction.
 
-    Arms are sorted by quota and cut into ceil(M/K) groups of K (the last is filled up with the
-    arms before it). A group is due when it was played less often than its largest quota asks;
-    the group most in arrears is played, and if none is, the query goes to a greedy exploration as
-    of :class:`~evenhand.learners.ETCG`, or after that to its set. Every arm gets at least its
-    quota.
+    Arms are sorted by quota and cut into ceil(M/K) groups of K (the last also takes arms of the
+    group before it, to reach K). A group is behind when it was played less often than its largest
+    quota asks; the group most behind is played. If no group is, the query goes to a greedy
+    exploration as of :class:`~evenhand.learners.ETCG`, or after that to its set.
+    Every arm gets at least its quota.
 
     Parameters
     ----------
@@ -90,14 +90,14 @@ class FairCMAB(OrderedLearner):
         order = np.argsort(-shares, kind="stable")
         starts = np.minimum(np.arange(0, self.m, self.k), self.m - self.k)
         self._groups: Ints = order[starts[:, None] + np.arange(self.k)]
-        # the last group only owes those that no earlier one holds
+        # the last group's quota counts only arms that are in no earlier group
         self._owed = np.array([shares[order[g * self.k]] for g in range(len(starts))])
         self._needs = np.array([ceil(owed * horizon - 1e-9) for owed in self._owed])
         fair = int(self._needs.sum())
         if fair > horizon:
             raise ValueError(
-                f"quotas must leave room: the groups' largest need {fair} queries of "
-                f"horizon={horizon}; lower them"
+                f"quotas must fit into the horizon: the largest of each group add up to {fair} "
+                f"queries, horizon={horizon}; lower them"
             )
         self._played = np.zeros(len(starts), np.int64)
         plays = plays_per_set(m, k, max(1, horizon - fair))
@@ -118,7 +118,7 @@ class FairCMAB(OrderedLearner):
 
     def _ask(self, limit: int) -> Draft:
         greedy = self._greedy
-        greedy.choose_if_asked(self._rng)
+        greedy.end_phase_if_done(self._rng)
         learning = not greedy.complete
         due, times = _schedule(
             (self._owed, self._needs, self._played),

@@ -20,9 +20,10 @@ from evenhand.typing import Floats, Ints, compiled
 class GapE(GainSampler):
     r"""Gap-based exploration for the top K merits, adapted to coalitions of at most K arms.
 
-    A pull of arm i is one sampled gain, two queries. After one pull each, it pulls the arm of the
-    largest :math:`-D_i + c \sqrt{(P/H)/N_i}`: :math:`D_i` is the distance of the estimate from the
-    border between the K-th and the (K+1)-th, P = T/2 the pulls there are, and :math:`H = \sum_i
+    A pull of arm i is one sample of its gain, measured by two queries. After one pull each, it
+    pulls the arm of the largest :math:`-D_i + c \sqrt{(P/H)/N_i}`: :math:`D_i` is the distance of
+    the estimate from the border between the K-th and the (K+1)-th, P = T/2 the pulls there are, and
+    :math:`H = \sum_i
     \max(D_i, N_i^{-1/2})^{-2}` is estimated, never taken from the truth. All of the horizon is
     exploration. For K = M there is no border and arms take turns.
 
@@ -33,8 +34,8 @@ class GapE(GainSampler):
     c
         Weight of exploration.
     growth
-        The targets of a batch are chosen one after another with counts kept up to date and means
-        frozen; a batch is max(1, floor(growth * pulls so far), m // (50 k)) pulls.
+        Target arms are chosen in blocks of max(1, floor(growth * pulls so far), m // (50 k)) pulls:
+        counts are updated within a block, means are not.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -141,12 +142,12 @@ class GapE(GainSampler):
     def _wrong_sets(self, orders: Ints) -> str | None:
         same = len(orders) == len(self._drawn)
         if not same or first_bad_query(orders, self._drawn, self.m)[0] >= 0:
-            return "must hold a set per row"
+            return "must hold a set per row, of the sizes drawn"
         return None
 
 
 def _wrong_sizes(sizes: Ints) -> str | None:
-    return None if np.all(np.diff(sizes) == 1) else "must be those before and with an arm"
+    return None if np.all(np.diff(sizes) == 1) else "must hold r and r + 1 in each row"
 
 
 def _targets(orders: Ints, sizes: Ints) -> Ints:

@@ -86,7 +86,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         seed: Seed,
     ) -> None:
         super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names)
-        self.gamma = None  # eta says the same
+        self.gamma = None  # converted to eta, which is all that is kept
         self.eta = _mixing(self.m, self.k, horizon, gamma, eta)
         self.floor = check_number("floor", floor, 0.0, 1.0)
         self.growth = check_number("growth", growth, 0.0, 1.0)

@@ -51,7 +51,8 @@ class Learner(ABC):
     """Asks for sets and is told their rewards.
 
     ``ask`` and ``tell`` may be called from several threads. A learner cannot be copied, as two
-    would accept the same receipts: :func:`evenhand.save` and :func:`evenhand.load` move it.
+    would accept the same receipts: :func:`evenhand.save` and :func:`evenhand.load` move it to
+    another process.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class Learner(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "name" not in vars(cls):  # a class of one's own need not think of one
+        if "name" not in vars(cls):  # the name of a user's class
             cls.name = f"{cls.__module__}:{cls.__qualname__}"
         other = Learner.kinds.setdefault(cls.name, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -125,12 +126,12 @@ class Learner(ABC):
     @property
     @abstractmethod
     def merit(self) -> Floats:
-        """Estimated merits (m,): raw running means, nan where there are none."""
+        """Estimated merits (m,), not clipped; nan for arms without data."""
 
     @property
     @abstractmethod
     def marginals(self) -> Floats:
-        """What the next query gives each arm (m,), scaled to sum to k."""
+        """(m,) chance of each arm to be in the next set, times k over its size; sums to k."""
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value."""
@@ -149,8 +150,8 @@ class Learner(ABC):
 
         How the limit cuts the queries does not change the trajectory, as long as a round fits: k
         queries for IW-KSVFair, two for MURaS and GAP-E; with less they show full sets and learn
-        nothing, and warn. (A phase from which nothing is learnt is counted at once where more than
-        65536 queries are asked: the same law, other draws.)
+        nothing, and warn. In phases without learning, a limit above 65536 gives counts of sets,
+        drawn from the same law; the draws themselves then depend on the limit.
         """
         limit = check_integer("limit", limit, 1)
         with self._lock:
@@ -186,7 +187,7 @@ class Learner(ABC):
         batch
             What ``ask`` returned, its :meth:`~evenhand.Batch.rows`, or a copy of it.
         rewards
-            (n, s), one reward in [0, 1] per query; or all of them in one row, in the order of
+            (n, s), one reward in [0, 1] per query; or a flat list of all of them, in the order of
             :meth:`~evenhand.Batch.sets`; or a plain number for a single query. nan or None closes
             an entry for good: the gains that need it are skipped. The empty set's entry is ignored.
 
@@ -212,7 +213,7 @@ class Learner(ABC):
             values, gaps = check_rewards(rewards, asked.sizes)
             self._tell(asked.kept, values)
             nothing = gaps and (np.isnan(values) | (asked.sizes == 0)).all(axis=1)
-            self.ledger.close(rows, missing=nothing)
+            self.ledger.settle(rows, missing=nothing)
             self._settle(rows)
 
     @abstractmethod

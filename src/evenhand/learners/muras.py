@@ -40,8 +40,8 @@ class MURaS(GainSampler):
         put into random order once before it is made. Regret does not depend on it.
     shuffled
         Explore the (arm, repetition) pairs in uniformly random order, so that an exploration
-        query really has marginals K/M; else arm by arm as the pseudo-code is written, where the
-        target arm is known and the loss counts that.
+        query really has marginals K/M; else arm by arm as the pseudo-code is written: the target
+        arm is then known in advance, and regret is computed accordingly.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -80,8 +80,8 @@ class MURaS(GainSampler):
             raise ValueError(
                 f"lam must lie between 2 M / T^(1/3) = "
                 f"{theory.smallest_lambda(self.m, horizon):.6g} and T^(2/3) = "
-                f"{horizon ** (2 / 3):.6g} so that one sample per arm and at most T queries are "
-                f"explored, got lam={lam:g}"
+                f"{horizon ** (2 / 3):.6g} so that exploration has at least one sample per arm "
+                f"and at most T queries, got lam={lam:g}"
             )
         fitting = [design for design in DESIGNS if hasattr(design, "fit")]
         if rounding not in fitting:
@@ -126,7 +126,7 @@ class MURaS(GainSampler):
         return Draft(orders, sizes, exposure, {"arms": arms, "before": sizes[:, 0]})
 
     def _commit(self, limit: int) -> Draft:
-        """Draw from the policy that was best when exploration had been asked."""
+        """Draw from the fair policy of the estimates when the last exploration query was asked."""
         if self._committed is None:
             self._committed = self._policy()
             self._committed.flags.writeable = False  # handed out with every batch

@@ -1,4 +1,4 @@
-"""Learners whose rows depend on those before: one process asks them in turn."""
+"""Learners whose next row depends on the rows before it: one process asks them in turn."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -16,10 +16,7 @@ Notes = dict[str, Ints]
 
 
 class OrderedLearner(Learner):
-    """A learner that notes in the ledger what it will need of each row.
-
-    ``notes`` are the names of those whole numbers, with the largest each may be.
-    """
+    """A learner that notes in the ledger what it will need of each row."""
 
     horizon: int
 

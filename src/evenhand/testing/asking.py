@@ -90,7 +90,7 @@ def _check_rows(batch: Batch) -> None:
         f"sizes must lie in 0..{K}, got {batch.sizes.min()} to {batch.sizes.max()}"
     )
     assert np.all(batch.times >= 1), f"times must be at least 1, got {batch.times.min()}"
-    assert not batch.learns or np.all(batch.times == 1), "rows to learn from must stand for one"
+    assert not batch.learns or np.all(batch.times == 1), "times must be 1 where learns is true"
     for row, longest in zip(batch.orders.tolist(), batch.sizes.max(axis=1).tolist(), strict=True):
         arms, rest = row[:longest], row[longest:]
         assert len(set(arms)) == longest, f"arms of a row must be different, got {row}"

@@ -43,7 +43,7 @@ def check_learner(make: Make) -> None:
     ----------
     make
         A function ``make(m, k, horizon, seed)`` that makes one; a learner that needs no horizon
-        ignores it. Learners of 6 arms and 600 queries are made, and some of other numbers.
+        ignores it. Learners of 6 arms and 600 queries are made, and some with k = 1 and k = 6.
 
     Raises
     ------

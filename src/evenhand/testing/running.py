@@ -30,7 +30,8 @@ def _told(error: Exception) -> str:
 
 def made(make: Any, method: str) -> Any:
     """Return what a function makes; an object that has the method already is returned as it is."""
-    return make() if isinstance(make, type) or not hasattr(make, method) else make
+    lacks = isinstance(make, type) or not hasattr(make, method)
+    return make() if lacks and callable(make) else make
 
 
 @contextmanager

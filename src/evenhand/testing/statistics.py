@@ -1,4 +1,4 @@
-"""Statistical checks with a fixed false-alarm rate that refuse to pass without power."""
+"""Statistical checks with a fixed false-alarm rate that fail where there are too few samples."""
 
 import math
 
@@ -49,7 +49,7 @@ def check_estimate(
     where = f" of entry {tuple(int(i) for i in worst)}" if worst else ""
     assert excess[worst] <= 0.0, (  # nan, the worst of all, does not pass
         f"the mean{where} is off: got {found[worst]:.6g}, expected {truth[worst]:.6g}, "
-        f"which leaves the tolerance of {tolerance[worst]:.2g}"
+        f"which differs by more than the tolerance of {tolerance[worst]:.2g}"
     )
 
 

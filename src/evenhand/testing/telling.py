@@ -136,7 +136,7 @@ def missing_rewards_are_skipped(make: Make) -> None:
 
 
 def what_does_not_belong_is_refused(make: Make) -> None:
-    """Rewards that are none, batches of others and things that are no batch change nothing."""
+    """Invalid rewards, other learners' batches and objects that are no batch are refused."""
     learner, other = made_learner(make), made_learner(make)
     batch, foreign = learner.ask(PHASE), other.ask(PHASE)
     good, before = half(batch), digest(learner)
