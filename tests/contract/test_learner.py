@@ -70,7 +70,7 @@ def test_what_is_refused_is_told_kindly(make):
             batch,
             good[:, :0],
             ValueError,
-            rf"must have shape \({n}, {s}\), or be a flat list of {n * s}",
+            rf"shape \({n}, {s}\), or be a flat list of {n * s}",
         ),
         (batch, "high", TypeError, rf"must be numbers in the shape \({n}, {s}\), nan where"),
         (foreign, good, ValueError, "must come from this learner's ask, got one of learner"),
