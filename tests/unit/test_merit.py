@@ -201,17 +201,18 @@ def test_bad_input_is_refused_by_name(call, error, message):
 
 def test_an_estimate_shows_itself_in_one_line_and_as_a_table():
     found = merit.Estimate(np.linspace(0.1, 0.5, 25), np.full(25, 0.01), queries=900)
-    assert repr(found) == "Estimate(m=25, merit=0.1..0.5, stderr=0.01, queries=900)"
+    assert repr(found) == "Estimate(m=25, queries=900, merit=0.1..0.5, stderr=0.01)"
     table = found._repr_html_()
     assert table.count("<tr>") == 1 + 20
-    assert "<tr><td>1</td><td>0.1167</td><td>0.01</td></tr>" in table
+    assert table.index("<td>24</td><td>0.5</td>") < table.index("<td>5</td><td>0.1833</td>")
+    assert "<td>4</td><td>0.1667</td>" not in table  # the largest merits first
     assert table.endswith("<p>and 5 more</p>")
     few = merit.Estimate(np.array([0.1]), np.array([0.0]), queries=4)
     assert "more" not in few._repr_html_()
 
 
 def test_tables_escape_what_they_show():
-    table = html_table({"<b>": np.array(["<i>", "a & b"])})
+    table = html_table({"<b>": np.array(["<i>", "a & b"])}, n_rows=2)
     assert "<b>" not in table
     assert "<td>&lt;i&gt;</td>" in table
 
