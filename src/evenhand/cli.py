@@ -1,6 +1,7 @@
 """The command ``evenhand``."""
 
 import sys
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,17 +15,19 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-Folder = Annotated[Path, typer.Option("--results", help="Where results are kept.")]
+Folder = Annotated[Path, typer.Option("--results", help="Folder where results are kept.")]
 Existing = Annotated[
     Path, typer.Argument(help="A directory of results.", exists=True, file_okay=False)
 ]
-MaxHorizon = Annotated[float | None, typer.Option(help="Leave out larger horizons, e.g. 1e6.")]
-Replications = Annotated[int | None, typer.Option(help="At most so many replications.")]
+MaxHorizon = Annotated[
+    float, typer.Option(help="Leave out larger horizons, e.g. 1e6.", show_default=False)
+]
+Replications = Annotated[int | None, typer.Option(min=1, help="Run at most so many replications.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes to run cells in.")]
 Scheduler = Annotated[
     str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List the cells and the time they take.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and estimated times.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -32,7 +35,7 @@ def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Take the options that go with every command."""
+    """Handle the options that go with every command."""
     if version:
         typer.echo(f"evenhand {__version__}")
         raise typer.Exit
@@ -44,35 +47,34 @@ def reproduce(
         list[str] | None, typer.Argument(help="Experiments; by default all that need no GPU.")
     ] = None,
     results: Folder = Path("results"),
-    max_horizon: MaxHorizon = None,
+    max_horizon: MaxHorizon = inf,
     replications: Replications = None,
     workers: Workers = 2,
     scheduler: Scheduler = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Run the experiments of the paper; finished cells are skipped."""
+    """Run the experiments of the paper, cell by cell; finished cells are kept and skipped.
+
+    A cell is one learner on one game with one horizon, replicated once.
+    """
     from evenhand.lab.paper.experiments import load_preset, preset_names
 
-    limit = None if max_horizon is None else int(max_horizon)
-    everywhere = [name for name in preset_names() if not load_preset(name).needs_gpu]
-    wanted = names or [*everywhere, "fig3"]
-    if "fig3" in wanted and not dry_run and (limit is None or limit >= 10**6):
+    wanted = names or ["fig3", *(n for n in preset_names() if not load_preset(n).needs_gpu)]
+    chosen = [load_preset(name) for name in wanted if name != "fig3"]
+    if "fig3" in wanted and not dry_run and max_horizon >= 10**6:
         _run_differences(results)
-    wanted = [name for name in wanted if name != "fig3"]
-    if not wanted:
-        return
-    chosen = [load_preset(name) for name in wanted]
-    cut = [e.cut(limit, replications) for e in chosen if limit is None or min(e.horizons) <= limit]
-    if not cut:
+    cut = [e.cut(max_horizon, replications) for e in chosen if min(e.horizons) <= max_horizon]
+    if cut:
+        _run(cut, results, workers, scheduler, dry_run)
+    elif chosen:
         raise ValueError(f"--max-horizon must be at least 1e4, got {max_horizon:g}")
-    _run(cut, results, workers, scheduler, dry_run)
 
 
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="A TOML file.", exists=True, dir_okay=False)],
     results: Folder = Path("results"),
-    max_horizon: MaxHorizon = None,
+    max_horizon: MaxHorizon = inf,
     replications: Replications = None,
     workers: Workers = 2,
     scheduler: Scheduler = None,
@@ -82,19 +84,20 @@ def run(
     from evenhand.lab.experiments import load_file
 
     sys.path.insert(0, str(Path.cwd()))  # games named module:function
-    limit = None if max_horizon is None else int(max_horizon)
-    experiment = load_file(file).cut(limit, replications)
+    experiment = load_file(file).cut(max_horizon, replications)
     _run([experiment], results, workers, scheduler, dry_run)
 
 
 @app.command()
 def results(
     folder: Existing = Path("results"),
-    experiment: Annotated[str | None, typer.Option("--only", help="One experiment.")] = None,
-    game: Annotated[str, typer.Option(help="Games whose description holds this.")] = "",
-    learner: Annotated[str, typer.Option(help="Learners whose description holds this.")] = "",
-    max_horizon: MaxHorizon = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the table to a CSV file.")] = None,
+    experiment: Annotated[
+        str | None, typer.Option("--only", help="One of the paper's experiments.")
+    ] = None,
+    game: Annotated[str, typer.Option(help="Games whose description contains this.")] = "",
+    learner: Annotated[str, typer.Option(help="Learners whose description contains this.")] = "",
+    max_horizon: MaxHorizon = inf,
+    csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
 ) -> None:
     """Show results as a table, all or some of them; export or pack them."""
@@ -111,7 +114,6 @@ def results(
                 typer.echo(f"packed {store.pack(name, cells)}")
     found = store.read(load_preset(experiment).all_cells() if experiment else None)
     table = narrowed(summary(found), game, learner, max_horizon)
-    _say_set_aside(store.set_aside)
     if csv is not None:
         with replacing(csv) as file:
             table.write_csv(file)
@@ -143,7 +145,7 @@ def report(
 @app.command()
 def merit(
     game: Annotated[str, typer.Argument(help="Your game as module:function.")],
-    k: Annotated[int, typer.Argument(help="Budget.")],
+    k: Annotated[int, typer.Argument(help="Most arms in a set.")],
 ) -> None:
     """Print the K-Shapley values and the fair policy of a game of yours."""
     import numpy as np
@@ -157,14 +159,12 @@ def merit(
             "for a function make in mygame.py write mygame:make"
         )
     sys.path.insert(0, str(Path.cwd()))
-    setting = build_game({"kind": game}, k)
-    policy = fair_policy(np.maximum(setting.merit, 0.0), k)
+    known = build_game({"kind": game}, k).known
+    policy = fair_policy(np.maximum(known.merit, 0.0), k)
     typer.echo(" arm      merit     stderr     policy")
-    for arm, (value, error, due) in enumerate(
-        zip(setting.merit, setting.stderr, policy, strict=True)
-    ):
-        typer.echo(f"{arm:4d} {value:10.6f} {error:10.6f} {due:10.6f}")
-    if (harmful := np.flatnonzero(setting.merit < 0.0)).size:
+    for arm, row in enumerate(zip(known.merit, known.stderr, policy, strict=True)):
+        typer.echo(f"{arm:4d} " + " ".join(f"{number:10.6f}" for number in row))
+    if (harmful := np.flatnonzero(known.merit < 0.0)).size:
         typer.echo(f"negative merits count as 0 in the policy: arms {harmful.tolist()}", err=True)
 
 
@@ -175,10 +175,8 @@ def bench(
     """Measure speed against the peers and write benchmarks/RESULTS.md; needs a checkout."""
     import subprocess
 
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *(names or [])], cwd=_checkout(), check=False
-    )
-    raise typer.Exit(done.returncode)
+    command = [sys.executable, "-m", "benchmarks", *(names or [])]
+    raise typer.Exit(subprocess.call(command, cwd=_checkout()))
 
 
 def _checkout() -> Path:
@@ -194,14 +192,15 @@ def _checkout() -> Path:
 
 
 def _run_differences(folder: Path) -> None:
-    """Figure 3 is no grid of cells: one run that compares two designs at every round."""
-    from evenhand.lab.paper.differences import write_differences
+    """Compare two designs at every round of one run, for figure 3, with a progress bar."""
+    from evenhand.lab.paper.differences import UPDATES, write_differences
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import counting_bar
+    from evenhand.lab.tables import progress_bar
 
     Store(folder).prepare()
-    with counting_bar("fig3", 100_000) as advance:
-        write_differences(folder, advance)
+    with progress_bar("fig3", UPDATES) as update:
+        write_differences(folder, lambda n: update(completed=n))
+        update(completed=UPDATES)
 
 
 def _run(
@@ -212,15 +211,13 @@ def _run(
     dry_run: bool,
 ) -> None:
     """Run what is missing of some experiments, with a progress bar."""
-    from evenhand.lab import executors
-    from evenhand.lab.runner import estimate, run_missing
+    from evenhand.lab.runner import cluster, estimate, local, run_missing
     from evenhand.lab.store import Store
     from evenhand.lab.tables import progress_bar
 
     cells = list({c.id: c for e in experiments for c in e.all_cells()}.values())
     store = Store(folder)
     done = store.finished(cells)
-    _say_set_aside(store.set_aside)
     left = [c for c in cells if c.id not in done]
     seconds = sum(map(estimate, left)) / workers
     typer.echo(
@@ -232,15 +229,15 @@ def _run(
             typer.echo(f"{cell.id} {estimate(cell):8.1f} s  {cell.key}")
         return
     store.prepare()
-    executor = executors.local(workers) if scheduler is None else executors.cluster(scheduler)
-    with progress_bar(left) as advance:
+    executor = local(workers) if scheduler is None else cluster(scheduler)
+    with progress_bar("running", sum(map(estimate, left))) as update:
+
+        def advance(cell: Any, n: int) -> None:
+            shown = f"{n}/{len(left)} {cell.learner['kind']} {cell.horizon:.3g}"
+            update(advance=estimate(cell), description=shown)
+
         run_missing(cells, store, executor, advance)
     typer.echo(f"results are in {folder}")
-
-
-def _say_set_aside(messages: list[str]) -> None:
-    for message in messages:
-        typer.echo(message, err=True)
 
 
 def entry() -> None:

@@ -1,4 +1,4 @@
-"""Estimated merits, with all that is known about them, in one value."""
+"""Estimated merits, with their errors and all else that is known about them, in one value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,9 @@ class Estimate:
     asked
         (m,) how often a learner has asked each arm: its memberships in queried sets.
     intervals
-        (m, 2) 95 % intervals for the merits that hold whenever one looks, where a learner has them.
+        (m, 2) 95 % confidence intervals for the merits, valid however often one looks; or None.
     diagnostics
-        How well a learner's merits are founded, where it can say.
+        What a learner reports about how reliable its merits are, or None.
     names
         Names of the arms, or None.
 

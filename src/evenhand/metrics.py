@@ -97,15 +97,11 @@ def known_arm_losses(target: Floats, k: int) -> Floats:
     >>> known_arm_losses(np.array([0.9, 0.6, 0.5]), k=2).shape
     (3, 3)
     """
-    m = len(target)
-    r = np.arange(1, k + 1)
-    chances = np.append(k / max(1, m - 1), k * (r - 1) / (r * max(1, m - 1)))
-    own = np.append(0.0, k / r)
-    table = np.empty((m, k + 1))
-    for column, (chance, mine) in enumerate(zip(chances, own, strict=True)):
-        others = np.abs(chance - target)
-        table[:, column] = others.sum() - others + np.abs(mine - target)
-    return table
+    r, n_others = np.arange(1, k + 1), max(1, len(target) - 1)
+    own = np.append(0.0, k / r)  # normalised marginals of a, and of every other arm
+    other = np.append(k / n_others, k * (r - 1) / (r * n_others))
+    losses = np.abs(other - target[:, None])
+    return losses.sum(axis=0) - losses + np.abs(own - target[:, None])
 
 
 def alignment(merit: ArrayLike, selections: ArrayLike) -> float:
@@ -215,14 +211,13 @@ def slope(horizons: ArrayLike, regret: ArrayLike) -> Slope:
         raise ValueError(f"regret must have shape (n,) or (r, n) with n={len(x)}, got {y.shape}")
     if not np.all(y > 0):
         raise ValueError(f"regret must be above 0 to have a logarithm, got {y.min():g}")
-    several = y.ndim == 2 and len(y) > 1
-    if len(np.unique(x)) < (2 if several else 3):
+    rows = np.atleast_2d(y)
+    if len(np.unique(x)) < (2 if len(rows) > 1 else 3):
         raise ValueError(
             "horizons must hold at least 3 different ones for one run, 2 for several, "
             f"got {horizons!r}"
         )
-    if several:
-        slopes = np.array([linregress(x, np.log(row)).slope for row in y])
-        return Slope(float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes))))
-    fit = linregress(x, np.log(y.reshape(-1)))
-    return Slope(float(fit.slope), float(fit.stderr))
+    fits = [linregress(x, np.log(row)) for row in rows]
+    slopes = np.array([fit.slope for fit in fits])
+    error = slopes.std(ddof=1) / np.sqrt(len(fits)) if len(fits) > 1 else fits[0].stderr
+    return Slope(float(slopes.mean()), float(error))

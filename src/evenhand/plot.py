@@ -71,9 +71,14 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
         elinewidth=1.5,
     )
     _label(ax, shown.names, shown.due, got)
-    ax.set(xlim=(0, top), ylim=(0, top), aspect="equal", title=shown.title)
-    label = "share due" if shown.due_error is None else "share due, as estimated"
-    ax.set(xlabel=label, ylabel="share of exposure")
+    ax.set(
+        title=shown.title,
+        xlabel="share due" if shown.due_error is None else "share due, as estimated",
+        ylabel="share of exposure",
+        xlim=(0, top),
+        ylim=(0, top),
+        aspect="equal",
+    )
     return ax
 
 
@@ -199,31 +204,34 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     >>> len(convergence(run).lines)  # four arms, each with the share it is due
     8
     """
-    import matplotlib as mpl
-
     _check_run(run)
     if run.merit_curve is None or not np.isfinite(run.merit_curve).any():
         raise ValueError(
             "run must hold estimates of merits (a learner that makes some, at most 1000 arms), "
             "got none"
         )
-    k = round(run.target.sum())
-    due = run.due
+    due, k = run.due, round(run.target.sum())
     wanted = np.array([_called_for(row, k) for row in run.merit_curve])
     shown = np.argsort(-due, kind="stable")
     if len(shown) > MAX_LINES:
         shown = shown[np.linspace(0, len(shown) - 1, MAX_LINES).round().astype(int)]
     ax = _axes(ax)
+    import matplotlib as mpl  # there, since there are axes
+
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown)))
     for arm, colour in zip(shown, colours, strict=True):
         ax.axhline(due[arm], color=colour, linewidth=0.8, linestyle=":")
         ax.plot(run.checkpoints, wanted[:, arm], color=colour, linewidth=1.2)
     _label(ax, run.names, np.full(len(due), run.checkpoints[-1]), wanted[-1])
     settled = wanted[len(wanted) // 2 :]  # the first estimates swing between 0 and 1
-    ax.set(xscale="log", ylim=(0, 1.1 * max(due.max(), settled.max())))
+    ax.set(
+        xscale="log",
+        ylim=(0, 1.1 * max(due.max(), settled.max())),
+        xlabel="queries",
+        ylabel="share of exposure called for",
+        title=f"misplaced at the end: {0.5 * np.abs(wanted[-1] - due).sum():.1%}",
+    )
     ax.set_xlim(left=min(len(due), run.checkpoints[len(wanted) // 2]))  # few arms seen before
-    ax.set(xlabel="queries", ylabel="share of exposure called for")
-    ax.set_title(f"misplaced at the end: {0.5 * np.abs(wanted[-1] - due).sum():.1%}")
     return ax
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import evenhand
+from evenhand.exchange.snapshot import sealed
 from evenhand.learners import Learner
 from evenhand.testing import LEARNER_CHECKS
 from evenhand.testing.playing import M, assert_same, play, rewards_of
@@ -107,12 +108,19 @@ def test_broken_snapshots_are_told_kindly(make):
     for change, message in [
         ({"version": 99}, "snapshot must have version 3, got 99; restore it with the release"),
         ({"format": "other"}, "snapshot must be one of a learner"),
-        ({"learner": "nobody"}, "snapshot must be of one of"),
-        ({"rng": {}}, f"snapshot must be as {kind.__name__}.snapshot returned it, but 'kind' is"),
-        ({"owner": "me"}, "but its checksum is wrong: it was changed after it was made"),
+        ({"owner": "me"}, "snapshot must be as it was made, but its checksum is wrong"),
+        ({"arrays": None}, "snapshot must hold JSON and arrays, got"),
     ]:
         with pytest.raises(ValueError, match=message):
             kind.restore({**good, **change})
+    content = {name: good[name] for name in ("config", "owner", "rng", "values", "arrays")}
+    for change, message in [
+        ({"learner": "nobody"}, "snapshot must be of one of"),
+        ({"rng": {}}, f"snapshot must be as {kind.__name__}.snapshot returned it, but 'kind' is"),
+        ({"values": {}}, "but queries is missing"),
+    ]:  # with a checksum that fits
+        with pytest.raises(ValueError, match=message):
+            kind.restore(sealed({"learner": kind.name, **content, **change}))
     other = "urs" if learner.name != "urs" else "etcg"
     with pytest.raises(ValueError, match=f"snapshot must be of .*, got one of {kind.__name__}"):
         Learner.kinds[other].restore(good)

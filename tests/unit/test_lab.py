@@ -18,7 +18,6 @@ import evenhand
 from evenhand import __version__, cli, fair_policy, kshapley, theory
 from evenhand.cli import app
 from evenhand.games import synthetic
-from evenhand.lab import executors
 from evenhand.lab.cells import Cell, run_cell
 from evenhand.lab.experiments import parse
 from evenhand.lab.figures import draw
@@ -29,7 +28,7 @@ from evenhand.lab.paper.claims import check
 from evenhand.lab.paper.differences import Comparison, Differences, write_differences
 from evenhand.lab.paper.experiments import load_preset, preset_names
 from evenhand.lab.paper.report import write_report
-from evenhand.lab.runner import run_missing
+from evenhand.lab.runner import cluster, local, run_missing
 from evenhand.lab.series import mean, series, spread
 from evenhand.lab.store import SCHEMA, Store
 from evenhand.learners import Learner
@@ -64,7 +63,7 @@ def tiny():
 @pytest.fixture(scope="module")
 def tiny_results(tiny, tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("tiny"))
-    run_missing(tiny.all_cells(), store, executors.local(1))
+    run_missing(tiny.all_cells(), store, local(1))
     return store
 
 
@@ -102,17 +101,17 @@ def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
         preset, panels=panels, horizons=[10_000 if name == "fig6" else 2000], replications=1
     )
     store = Store(tmp_path)
-    run_missing(small.all_cells(), store, executors.local(1))
+    run_missing(small.all_cells(), store, local(1))
     results = store.read()
     assert len(results) == len(small.all_cells())
     assert np.isfinite(results["regret"].to_numpy()).all()
     figure = draw(small, results, figures.KINDS)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5000
-    claims = check({name: small}, results)
+    claims = check([small], results)
     assert len(claims) == CLAIMS[name]
     longer = dataclasses.replace(small, horizons=[*small.horizons, 10**6])
-    assert len(check({name: longer}, results)) == CLAIMS[name]  # with horizons still to come
+    assert len(check([longer], results)) == CLAIMS[name]  # with horizons still to come
     for claim in claims:
         assert claim.where == name
         assert "nan" not in claim.measured
@@ -145,7 +144,7 @@ def test_claims_are_read_off_the_results(tmp_path):
             for name in ("k", "horizon", "replication", "seed", "machine", "versions"):
                 record.pop(name)
             store.write(cell, record)
-    claims = {c.paper: c for c in check({"fig1": preset}, store.read())}
+    claims = {c.paper: c for c in check([preset], store.read())}
     lowest = claims["IW-KSVFair has the lowest regret at every horizon"]
     assert not lowest.agrees
     assert lowest.measured == "not at T = 1e+04 (NoIW, 0.82 times), T = 1e+05 (NoIW, 0.82 times)"
@@ -187,9 +186,9 @@ def test_finished_cells_are_skipped_and_results_are_the_same_for_any_workers(
     tiny, tiny_results, tmp_path
 ):
     cells = tiny.all_cells()
-    assert run_missing(cells, tiny_results, executors.local(1)) == 0
+    assert run_missing(cells, tiny_results, local(1)) == 0
     other = Store(tmp_path)
-    assert run_missing(cells, other, executors.local(2)) == len(cells)
+    assert run_missing(cells, other, local(2)) == len(cells)
     assert equal_but_for_timing(other.read(cells), tiny_results.read(cells))
 
 
@@ -210,7 +209,7 @@ def test_a_killed_run_resumes_to_the_results_of_one_that_was_not(tiny, tiny_resu
     assert equal_but_for_timing(Store(folder).read(), tiny_results.read(tiny.all_cells()))
 
 
-def test_bad_files_are_named_and_set_aside(tiny, tiny_results, tmp_path):
+def test_bad_files_are_named_and_set_aside(tiny, tiny_results, tmp_path, caplog):
     folder = tmp_path / "copy"
     shutil.copytree(tiny_results.folder, folder)
     broken, foreign, swapped = sorted((folder / "cells").glob("*.parquet"))[:3]
@@ -220,12 +219,23 @@ def test_bad_files_are_named_and_set_aside(tiny, tiny_results, tmp_path):
     store = Store(folder)
     cells = tiny.all_cells()
     assert len(store.read(cells)) == len(cells) - 3
-    assert len(store.set_aside) == 3
-    for path, message in zip((broken, foreign, swapped), store.set_aside, strict=True):
+    for path, message in zip((broken, foreign, swapped), caplog.messages, strict=True):
         assert str(path) in message
         assert (folder / "aside" / path.name).is_file()
-    assert run_missing(cells, store, executors.local(1)) == 3
+    assert run_missing(cells, store, local(1)) == 3
     assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
+
+
+def test_the_report_names_a_file_it_cannot_use(tiny_results, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_results.folder, folder)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    broken = next((folder / "cells").glob("*.parquet"))
+    broken.write_bytes(b"PAR1 not a parquet file")
+    command = [sys.executable, "-m", "evenhand", "report", str(folder), str(tmp_path / "tiny.toml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith(f"{broken} cannot be used (")
+    assert done.stderr.strip().endswith(f"moved to {folder / 'aside' / broken.name}")
 
 
 def test_packed_results_read_like_the_cells(tiny, tiny_results, tmp_path):
@@ -245,8 +255,8 @@ def test_a_dask_cluster_gives_the_same_bits(tiny, tiny_results, tmp_path):
     store = Store(tmp_path)
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
-    ) as cluster:
-        run_missing(tiny.all_cells(), store, executors.cluster(cluster.scheduler_address))
+    ) as dask:
+        run_missing(tiny.all_cells(), store, cluster(dask.scheduler_address))
     cells = tiny.all_cells()
     assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
 
@@ -468,15 +478,16 @@ def test_a_game_of_ones_own_may_ask_for_what_the_cell_is(tmp_path, monkeypatch):
     own = build_game({"kind": "asking:make", "m": 6}, 2, horizon=9, replication=3, seed=1)
     named = build_game({"kind": "random-additive", "m": 6}, 2, horizon=9, replication=3, seed=1)
     family = {"kind": "drawn", "family": "additive", "m": 6}
-    np.testing.assert_array_equal(own.merit, named.merit)
-    np.testing.assert_array_equal(own.merit, build_game(family, 2, replication=3, seed=1).merit)
-    assert not np.array_equal(own.merit, build_game(family, 2, replication=4, seed=1).merit)
+    np.testing.assert_array_equal(own.known.merit, named.known.merit)
+    drawn = [build_game(family, 2, replication=r, seed=1).known.merit for r in (3, 4)]
+    np.testing.assert_array_equal(own.known.merit, drawn[0])
+    assert not np.array_equal(own.known.merit, drawn[1])
     with pytest.raises(ValueError, match=r"family must be one of .*, got 'addit'"):
         build_game(family | {"family": "addit"}, 2)
 
 
 def test_a_learner_says_what_the_lab_must_know():
-    own = {found for found in Learner.__subclasses__() if found.__module__.startswith("evenhand.")}
+    own = {found for name, found in Learner.kinds.items() if ":" not in name}
     assert {kind.learner for kind in KINDS.values()} == own
     assert all(KINDS[found.name].learner is found for found in own)
     weighted = {"gamma", "eta", "floor", "growth", "weights"}
@@ -507,7 +518,7 @@ def test_what_one_holds_can_be_read(tiny, tiny_results):
     page = dataclasses.replace(tiny, name="a<b")._repr_html_()
     assert page.count("<tr>") == 3
     assert "a&lt;b" in page
-    assert "and 4 more lines" in load_preset("evenhand")._repr_html_()
+    assert "and 4 more" in load_preset("evenhand")._repr_html_()
 
 
 def test_an_experiment_of_ones_own_is_reported(tiny_results, tmp_path):
@@ -527,9 +538,10 @@ def test_an_experiment_of_ones_own_is_reported(tiny_results, tmp_path):
 def test_what_cannot_be_done_is_said_before_anything_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(TINY)
-    refused = invoke("run", "tiny.toml", "--workers", 0)
-    assert refused.exit_code == 2
-    assert "--workers" in refused.output
+    for option in ("--workers", "--replications"):
+        refused = invoke("run", "tiny.toml", option, 0)
+        assert refused.exit_code == 2
+        assert option in refused.output
     Path("file").write_text("in the way")
     monkeypatch.setattr("evenhand.lab.runner.run_missing", lambda *_: pytest.fail("it ran"))
     for folder in ("file", "file/results"):

@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -128,6 +129,14 @@ def test_convergence_of_many_arms_draws_some():
     learner = IWKSVFair(m=100, k=5, horizon=2000, gamma=2.0, seed=1)
     run = evenhand.simulate(learner, game, 2000, target=target, seed=2)
     assert len(plot.convergence(run).lines) == 80
+
+
+@pytest.mark.parametrize("draw", [plot.exposure, plot.regret, plot.convergence])
+def test_without_matplotlib_the_extra_is_named(draw, run, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"evenhand\.plot needs matplotlib; install it with"):
+        draw(run)
 
 
 def test_kind_errors(run, blind):

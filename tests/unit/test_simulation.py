@@ -129,7 +129,7 @@ class OnlyPulled:
     ids=["many sets", "very many sets", "cascade", "only pulled"],
 )
 def test_a_target_that_cannot_be_worked_out_is_asked_for(game, k, reason):
-    way_out = rf"reverse_reachable, then pass target=.*fair_policy\(.*, k={k}\)"
+    way_out = rf"reverse_reachable, then pass target=.*fair_policy\(.*estimate\.merit, 0\), k={k}\)"
     with pytest.raises(ValueError, match=f"target must be given where .*{reason}.*{way_out}"):
         play(game, k)
     assert play(game, k, target=np.full(game.m, k / game.m)).queries == 50

@@ -37,5 +37,5 @@ def test_every_kept_cell_is_one_of_its_experiment(path):
 
 
 def test_kept_results_are_read(monkeypatch):
-    monkeypatch.setattr(Store, "_refuse", lambda *what: pytest.fail(f"{what} is refused"))
+    monkeypatch.setattr(Store, "_set_aside", lambda *what: pytest.fail(f"{what} is refused"))
     assert len(Store(KEPT).read()) == 5355

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,7 @@ class Cell:
     @property
     def key(self) -> str:
         """All that determines the result, as canonical JSON."""
-        parts = {
-            "game": self.game,
-            "k": self.k,
-            "learner": self.learner,
-            "horizon": self.horizon,
-            "replication": self.replication,
-            "seed": self.seed,
-            "streams": _version(self.game["kind"], self.learner["kind"]),
-        }
+        parts = asdict(self) | {"streams": _version(self.game["kind"], self.learner["kind"])}
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
     @property
@@ -72,14 +64,14 @@ def _version(game: str, learner: str) -> int:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its record: numbers and lists of numbers."""
-    game, values, _ = build_game(
+    game, known = build_game(
         cell.game,
         cell.k,
         horizon=cell.horizon,
         replication=cell.replication,
         seed=cell.seed,
     )
-    merit = np.maximum(values, 0.0)  # harm and noise count as nothing
+    merit = np.maximum(known.merit, 0.0)  # harm, or the noise of an estimate, counts as 0
     uncapped = cell.k * merit / merit.sum()
     loss, regret_uncapped = FairnessLoss(uncapped, cell.k), 0.0
 

@@ -3,26 +3,28 @@
 import difflib
 import tomllib
 from dataclasses import dataclass, field, replace
-from html import escape
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from evenhand.display import html_table
 from evenhand.lab import games
 from evenhand.lab.cells import Cell, in_words
 from evenhand.lab.learners import KINDS
 
 TOP = {"name", "title", "figure", "note", "seed", "replications", "horizons", "learner", "panel"}
-SHOWN = 20  # lines of an experiment shown in a notebook
 PANEL = {"title", "k", "game", "learner", "max_horizon"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A learner as drawn: its label, what makes it, and the seconds the paper gives for a run."""
+    """A line of a figure: a learner, its label, and the seconds the paper reports for a run."""
 
     label: str
     config: dict[str, Any]
-    paper_seconds: float | None = None
+    paper_seconds: float = nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Panel:
     k: int
     game: dict[str, Any]
     lines: list[Line]
-    max_horizon: int | None = None  # no larger ones are run here
+    max_horizon: float = inf  # larger horizons are not run in this panel
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,7 +67,7 @@ class Experiment:
             for panel in self.panels
             for line in panel.lines
             for cell in self.cells(panel, line)
-            if panel.max_horizon is None or cell.horizon <= panel.max_horizon
+            if cell.horizon <= panel.max_horizon
         ]
         return list({cell.id: cell for cell in found}.values())
 
@@ -74,16 +76,16 @@ class Experiment:
         """Whether a game of it runs on an NVIDIA card."""
         return any(games.needs_gpu(panel.game["kind"]) for panel in self.panels)
 
-    def cut(self, max_horizon: int | None, replications: int | None) -> "Experiment":
+    def cut(self, max_horizon: float, replications: int | None) -> "Experiment":
         """Leave out larger horizons and further replications."""
-        horizons = [h for h in self.horizons if max_horizon is None or h <= max_horizon]
+        horizons = [h for h in self.horizons if h <= max_horizon]
         if not horizons:
             raise ValueError(
                 f"--max-horizon must be at least {min(self.horizons)} for {self.name}, "
-                f"got {max_horizon}"
+                f"got {max_horizon:g}"
             )
-        n = min(self.replications, replications or self.replications)
-        return replace(self, horizons=horizons, replications=n)
+        most = replications or self.replications
+        return replace(self, horizons=horizons, replications=min(self.replications, most))
 
     def __repr__(self) -> str:
         lines = sum(len(panel.lines) for panel in self.panels)
@@ -95,15 +97,13 @@ class Experiment:
 
     def _repr_html_(self) -> str:
         rows = [
-            (panel.title, in_words(panel.game), str(panel.k), line.label, in_words(line.config))
+            (panel.title, in_words(panel.game), panel.k, line.label, in_words(line.config))
             for panel in self.panels
             for line in panel.lines
         ]
-        more = f"<p>and {len(rows) - SHOWN} more lines</p>" if len(rows) > SHOWN else ""
-        cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows[:SHOWN])
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        head = "".join(f"<th>{name}</th>" for name in ("panel", "game", "K", "line", "learner"))
-        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{more}"
+        names = ("panel", "game", "K", "line", "learner")
+        columns = dict(zip(names, np.array(rows, object).T, strict=True))
+        return html_table(columns, len(rows), repr(self))
 
 
 def load_file(path: Path) -> Experiment:
@@ -117,10 +117,7 @@ def parse(text: str, source: str) -> Experiment:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{source} is not TOML: {error}") from None
-    _check_keys(data, TOP, source)
-    for key in ("name", "panel", "horizons"):
-        if key not in data:
-            raise ValueError(f"{source}: {key!r} is missing")
+    _check_keys(data, TOP, source, required=("name", "panel", "horizons"))
     shared = [_line(entry, source) for entry in data.get("learner", [])]
     return Experiment(
         name=str(data["name"]),
@@ -136,16 +133,13 @@ def parse(text: str, source: str) -> Experiment:
 
 
 def _panel(entry: dict[str, Any], shared: list[Line], source: str) -> Panel:
-    _check_keys(entry, PANEL, f"{source}, panel")
-    for key in ("k", "game"):
-        if key not in entry:
-            raise ValueError(f"{source}, panel: {key!r} is missing")
+    _check_keys(entry, PANEL, f"{source}, panel", required=("k", "game"))
     game = dict(entry["game"])
     _check_game(game, f"{source}, game")
     lines = [_line(one, source) for one in entry.get("learner", [])] or shared
     if not lines:
         raise ValueError(f"{source}: a panel needs learners of its own or shared ones")
-    most = _horizon(entry["max_horizon"], source) if "max_horizon" in entry else None
+    most = _horizon(entry["max_horizon"], source) if "max_horizon" in entry else inf
     return Panel(str(entry.get("title", "")), int(entry["k"]), game, lines, most)
 
 
@@ -155,9 +149,9 @@ def _line(entry: dict[str, Any], source: str) -> Line:
     if kind not in KINDS:
         raise ValueError(f"{source}: unknown learner {kind!r}{nearest(str(kind), list(KINDS))}")
     label = str(options.pop("label", kind))
-    seconds = options.pop("paper_seconds", None)
+    seconds = float(options.pop("paper_seconds", nan))
     _check_keys(options, {"kind", *KINDS[kind].options}, f"{source}, learner {kind}")
-    return Line(label, options, None if seconds is None else float(seconds))
+    return Line(label, options, seconds)
 
 
 def _check_game(game: dict[str, Any], where: str) -> None:
@@ -168,10 +162,15 @@ def _check_game(game: dict[str, Any], where: str) -> None:
         _check_keys(game, {"kind", *games.options_of(kind)}, f"{where} {kind}")
 
 
-def _check_keys(data: dict[str, Any], allowed: set[str], where: str) -> None:
+def _check_keys(
+    data: dict[str, Any], allowed: set[str], where: str, required: tuple[str, ...] = ()
+) -> None:
     for key in data:
         if key not in allowed:
             raise ValueError(f"{where}: unknown key {key!r}{nearest(key, sorted(allowed))}")
+    for key in required:
+        if key not in data:
+            raise ValueError(f"{where}: {key!r} is missing")
 
 
 def nearest(word: str, words: list[str]) -> str:
@@ -181,12 +180,10 @@ def nearest(word: str, words: list[str]) -> str:
 
 
 def _horizon(value: Any, source: str) -> int:
-    """A horizon as written, 1e4.5 being ten to the 4.5 rounded."""
+    """Read a horizon; "1e4.5" is ten to the power of 4.5, rounded."""
     try:
         text = str(value)
-        if text.startswith("1e"):
-            return round(10.0 ** float(text[2:]))
-        return int(value)
+        return round(10.0 ** float(text[2:])) if text.startswith("1e") else int(value)
     except ValueError:
         raise ValueError(
             f'{source}: horizons must be like 10000 or "1e4.5", got {value!r}'

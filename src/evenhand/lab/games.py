@@ -12,24 +12,23 @@ import numpy as np
 from evenhand import games, merit, theory
 from evenhand.datasets import facebook_graph, facebook_stand_in
 from evenhand.games import CudaCascade, Game, Graph, IndependentCascade
+from evenhand.merit import Estimate
 from evenhand.randomness.streams import stream
-from evenhand.typing import Floats
 
-BUDGET = 200_000  # queries for the merits of a game with too many sets to list
+N_QUERIES = 200_000  # for the merits of a game with too many sets to list
 SETS_PER_ARM = 2000  # reverse-reachable sets for the merits of a cascade of one's own
 
 
 class Setting(NamedTuple):
-    """A game with its merits and their standard errors (0 where exact)."""
+    """A game and what is known of its merits, with standard errors 0 where they are exact."""
 
     game: Game
-    merit: Floats
-    stderr: Floats
+    known: Estimate
 
 
 @cache
 def _cascade(
-    makes: Any,  # the class of the cascades
+    cascade: Any,  # the class of the game
     graph: Callable[[], Graph],
     k: int,
     seed: int,
@@ -37,10 +36,10 @@ def _cascade(
     both_ways: bool = False,
     reference_sets: int = 20_000_000,
 ) -> Setting:
-    """One cascade and one reference for every learner, horizon and replication."""
-    game = makes(graph().both_ways() if both_ways else graph(), p=p)
-    found = merit.reverse_reachable(game, k, reference_sets, stream(seed, 0, "reference"))
-    return Setting(game, found.merit, found.stderr)
+    """Make a cascade and its merits, once for all learners, horizons and replications."""
+    game = cascade(graph().both_ways() if both_ways else graph(), p=p)
+    rng = stream(seed, 0, "reference")
+    return Setting(game, merit.reverse_reachable(game, k, reference_sets, rng))
 
 
 def _hard_pair(m: int, k: int, horizon: int, instance: int) -> Game:
@@ -76,24 +75,20 @@ def _own(kind: str) -> Callable[..., Any]:
     return make
 
 
-def _drawn_games() -> dict[str, Callable[..., Any]]:
-    """Everything in :mod:`evenhand.games` that takes a generator: a new game per replication."""
-    return {
-        re.sub("(?<=[a-z])(?=[A-Z])|_", "-", name).lower(): make
-        for name in games.__all__
-        if "rng" in inspect.signature(make := getattr(games, name)).parameters
-    }
-
-
+# everything in evenhand.games that takes a generator: a new game per replication
 MAKERS: dict[str, Callable[..., Any]] = {
-    **_drawn_games(),
+    re.sub("(?<=[a-z])(?=[A-Z])|_", "-", name).lower(): make
+    for name in games.__all__
+    if "rng" in inspect.signature(make := getattr(games, name)).parameters
+}
+MAKERS |= {
     "drawn": _drawn,
     "hard-pair": _hard_pair,
     "facebook": partial(_cascade, IndependentCascade, facebook_graph),
     "facebook-cuda": partial(_cascade, CudaCascade, facebook_graph),
     "facebook-stand-in": partial(_cascade, IndependentCascade, facebook_stand_in),
 }
-SUPPLIED = {"k", "horizon", "seed", "rng"}  # what a maker may ask for and no file writes
+SUPPLIED = {"k", "horizon", "seed", "rng"}  # arguments that the lab fills in, not the file
 
 
 def build_game(
@@ -123,13 +118,11 @@ def with_merit(game: Game, k: int, seed: int) -> Setting:
     """Find the merits of a game: exactly where its sets can be listed, else estimated."""
     rng = stream(seed, 0, "reference")
     if isinstance(game, IndependentCascade):
-        found = merit.reverse_reachable(game, k, SETS_PER_ARM * game.m, rng)
-        return Setting(game, found.merit, found.stderr)
+        return Setting(game, merit.reverse_reachable(game, k, SETS_PER_ARM * game.m, rng))
     try:
-        return Setting(game, merit.kshapley(game, k), np.zeros(game.m))
+        return Setting(game, Estimate(merit.kshapley(game, k), np.zeros(game.m), queries=0))
     except ValueError:  # too many sets to list
-        found = merit.stratified(game, k, BUDGET, rng)
-        return Setting(game, found.merit, found.stderr)
+        return Setting(game, merit.stratified(game, k, N_QUERIES, rng))
 
 
 def options_of(kind: str) -> set[str]:

@@ -13,15 +13,11 @@ from evenhand.learners import IWKSVFair, Learner, MURaS
 COUNTED_FROM = 10**7  # from this horizon on MURaS's commit phase is one multinomial draw
 
 
-def _nothing(horizon: int) -> dict[str, Any]:
-    return {}
-
-
 class Kind(NamedTuple):
     """A learner's class, and options of it that are settled by the name and the horizon."""
 
     learner: type[Learner]
-    settled: Callable[[int], dict[str, Any]] = _nothing
+    settled: Callable[[int], dict[str, Any]] = lambda horizon: {}
     bumps: int = 0  # changes of random numbers that only this variant had
 
     @property

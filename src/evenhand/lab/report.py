@@ -15,7 +15,7 @@ from evenhand import __version__
 from evenhand.files import replacing
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.figures import KINDS, Draw, draw
-from evenhand.lab.series import mean, series, spread
+from evenhand.lab.series import Series, by_label, mean, spread
 from evenhand.lab.store import Store
 
 METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
@@ -88,26 +88,19 @@ def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any
     """Mean regret and its deviation: one table per panel, one row per line."""
     tables = []
     for panel in experiment.panels:
-        rows: list[dict[str, Any]] = []
-        horizons: list[int] = []
-        for line in panel.lines:
-            one = series(results, experiment, panel, line)
-            if not len(one.horizons):
-                continue
-            horizons = max(horizons, one.horizons.tolist(), key=len)
-            growth = one.growth()
-            cells = {
-                int(h): f"{a:.3g} ± {b:.2g}"
-                for h, a, b in zip(one.horizons, mean(one.regret), spread(one.regret), strict=True)
-            }
-            rows.append(
-                {
-                    "label": line.label,
-                    "cells": cells,
-                    "slope": "" if growth is None else f"{growth.value:.3f} ± {growth.stderr:.3f}",
-                    "alignment": f"{mean(one.alignment)[-1]:.4f}",
-                    "n": int(np.sum(~np.isnan(one.regret), axis=1).min()),
-                }
-            )
+        rows = [_row(label, one) for label, one in by_label(results, experiment, panel).items()]
+        horizons = max((row["cells"] for row in rows), key=len)
         tables.append({"title": panel.title, "rows": rows, "horizons": horizons})
     return tables
+
+
+def _row(label: str, one: Series) -> dict[str, Any]:
+    growth = one.growth()
+    regret = zip(one.horizons.tolist(), mean(one.regret), spread(one.regret), strict=True)
+    return {
+        "label": label,
+        "cells": {horizon: f"{a:.3g} ± {b:.2g}" for horizon, a, b in regret},
+        "slope": "" if growth is None else f"{growth.value:.3f} ± {growth.stderr:.3f}",
+        "alignment": f"{mean(one.alignment)[-1]:.4f}",
+        "n": int(np.sum(~np.isnan(one.regret), axis=1).min()),
+    }

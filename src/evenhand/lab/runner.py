@@ -1,13 +1,17 @@
-"""Run the cells that are missing, keeping every result as soon as it is there."""
+"""Run the cells that are missing, in processes of this machine or on a Dask cluster."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any
 
-from evenhand.lab.cells import Cell
-from evenhand.lab.executors import Executor
+from evenhand.lab.cells import Cell, run_cell
 from evenhand.lab.games import seconds_per_query
 from evenhand.lab.store import Store
 
 START = 0.5  # seconds a cell takes apart from its queries
+
+Executor = Callable[[Sequence[Cell]], Iterator[tuple[Cell, dict[str, Any]]]]
 
 
 def estimate(cell: Cell) -> float:
@@ -19,16 +23,55 @@ def run_missing(
     cells: Sequence[Cell],
     store: Store,
     executor: Executor,
-    progress: Callable[[Cell, int], object] | None = None,
+    progress: Callable[[Cell, int], object] = lambda cell, n: None,
 ) -> int:
     """Run the cells that have no result yet, the longest first; returns how many were run.
 
-    ``progress`` is called after each with the cell and how many are done.
+    Every result is kept as soon as it is there. ``progress`` is then called with the cell and how
+    many are done.
     """
     done = store.finished(cells)
     missing = sorted((c for c in cells if c.id not in done), key=estimate, reverse=True)
     for n, (cell, record) in enumerate(executor(missing), start=1):
         store.write(cell, record)
-        if progress is not None:
-            progress(cell, n)
+        progress(cell, n)
     return len(missing)
+
+
+def local(workers: int) -> Executor:
+    """Run cells in a pool of processes on this machine."""
+
+    def run(cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        if workers == 1:
+            for cell in cells:
+                yield cell, run_cell(cell)
+            return
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            futures = {pool.submit(run_cell, cell): cell for cell in cells}
+            try:
+                for future in as_completed(futures):
+                    yield futures.pop(future), future.result()
+            except BaseException:  # Ctrl-C or a failed cell: start nothing more
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    return run
+
+
+def cluster(address: str) -> Executor:
+    """Run cells on the Dask cluster whose scheduler is at an address."""
+
+    def run(cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        try:
+            from dask.distributed import Client
+            from dask.distributed import as_completed as dask_completed
+        except ImportError:
+            raise ImportError(
+                "running on a Dask cluster needs dask; install evenhand[cluster]"
+            ) from None
+        with Client(address) as client:  # type: ignore[no-untyped-call]
+            futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
+            for future in dask_completed(list(futures)):  # type: ignore[no-untyped-call]
+                yield futures[future], future.result()
+
+    return run

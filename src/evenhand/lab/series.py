@@ -6,25 +6,30 @@ import numpy as np
 import polars as pl
 
 from evenhand.lab.experiments import Experiment, Line, Panel
-from evenhand.metrics import Slope, slope
+from evenhand.metrics import Slope, shares, slope
 from evenhand.typing import Floats, Ints
 
 
 class Series(NamedTuple):
-    """Final regret and alignment of a line: (n,) horizons, (n, r) values, nan where missing."""
+    """Results of a line at the end of its runs: (n,) horizons, (n, r) values, nan where missing."""
 
     horizons: Ints
     regret: Floats
-    uncapped: Floats
+    uncapped: Floats  # regret against marginals that were not capped at 1
     alignment: Floats
     seconds: Floats
 
     def growth(self) -> Slope | None:
         """Slope of log regret in log horizon, if there are enough horizons and replications."""
-        rows = self.regret[:, ~np.isnan(self.regret).any(axis=0)].T  # with every horizon
-        if len(self.horizons) < 3 or len(rows) == 0:
+        complete = self.regret[:, ~np.isnan(self.regret).any(axis=0)].T
+        if len(self.horizons) < 3 or len(complete) == 0:
             return None
-        return slope(self.horizons.astype(np.float64), rows if len(rows) > 1 else rows[0])
+        return slope(self.horizons, complete)
+
+
+def by_label(results: pl.DataFrame, experiment: Experiment, panel: Panel) -> dict[str, Series]:
+    """Collect the results of a panel's lines."""
+    return {line.label: series(results, experiment, panel, line) for line in panel.lines}
 
 
 def series(results: pl.DataFrame, experiment: Experiment, panel: Panel, line: Line) -> Series:
@@ -32,7 +37,7 @@ def series(results: pl.DataFrame, experiment: Experiment, panel: Panel, line: Li
     cells = experiment.cells(panel, line)
     ids = pl.DataFrame({"id": [c.id for c in cells], "place": range(len(cells))})
     names = ["regret", "regret_uncapped", "alignment", "seconds"]
-    found = ids.join(results.select(["id", *names]), on="id", how="left").sort("place")
+    found = ids.join(results.select("id", *names), on="id", how="left").sort("place")
     shape = (len(experiment.horizons), experiment.replications)
     arrays = [found[name].fill_null(float("nan")).to_numpy().reshape(shape) for name in names]
     there = ~np.isnan(arrays[0]).all(axis=1)
@@ -46,23 +51,22 @@ def mean(values: Floats) -> Floats:
 
 
 def spread(values: Floats) -> Floats:
-    """Standard deviation over replications, 0 for a single one."""
-    there = np.sum(~np.isnan(values), axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        deviations = np.nansum((values - mean(values)[:, None]) ** 2, axis=1) / (there - 1)
-    return np.sqrt(np.where(there > 1, deviations, 0.0))
+    """Standard deviation over the replications that are there, 0 for a single one."""
+    n = np.sum(~np.isnan(values), axis=1)
+    squares = np.nansum((values - mean(values)[:, None]) ** 2, axis=1)
+    return np.sqrt(squares / np.maximum(n - 1, 1))
 
 
-def shares_at_end(
+def shares_by_rank(
     results: pl.DataFrame, experiment: Experiment, panel: Panel, line: Line
-) -> tuple[Floats, Floats] | None:
-    """Merit shares and mean selection shares (r, m) of a line at the largest horizon there is."""
-    cells = {c.id: c.horizon for c in experiment.cells(panel, line)}
-    found = results.filter(pl.col("id").is_in(sorted(cells)))
-    if found.is_empty():
-        return None
-    last = found.filter(pl.col("horizon") == found["horizon"].max()).sort("replication")
-    merit = np.array(last["merit"].to_list(), dtype=np.float64)
-    selections = np.array(last["selections"].to_list(), dtype=np.float64)
-    totals = merit.sum(axis=1, keepdims=True), selections.sum(axis=1, keepdims=True)
-    return merit / totals[0], selections / totals[1]
+) -> tuple[Floats, Floats]:
+    """Mean shares of merit and of selection (m,) of the arm of each rank in merit.
+
+    Means over the replications with the largest horizon there is.
+    """
+    ids = [cell.id for cell in experiment.cells(panel, line)]
+    found = results.filter(pl.col("id").is_in(ids)).sort("replication")
+    last = found.filter(pl.col("horizon") == pl.col("horizon").max())
+    tables = [shares(*row) for row in last.select("merit", "selections").iter_rows()]
+    merit, selection = [x.merit for x in tables], [x.selection for x in tables]
+    return np.mean(merit, axis=0), np.mean(selection, axis=0)

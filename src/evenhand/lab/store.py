@@ -1,6 +1,7 @@
 """Results on disk: one small Parquet file per cell, or one packed file per experiment."""
 
 import json
+import logging
 import os
 import platform
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ import polars as pl
 
 from evenhand.files import replacing
 from evenhand.lab.cells import Cell
+
+LOG = logging.getLogger(__name__)
 
 SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "id": pl.String,
@@ -42,12 +45,11 @@ class Store:
     """A directory of results.
 
     Cells being worked on are written one file each under ``cells/``; packed files lie beside it.
-    A file that cannot be read, or is not what its name says, is moved to ``aside/`` and named.
+    A file that cannot be read, or is not what its name says, is moved to ``aside/`` with a warning.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.set_aside: list[str] = []
 
     def __repr__(self) -> str:
         packed = len(list(self.folder.glob("*.parquet")))
@@ -66,13 +68,9 @@ class Store:
                 f"{error.strerror}"
             ) from None
 
-    def path(self, cell: Cell) -> Path:
-        """Where a cell's result lies."""
-        return self.folder / "cells" / f"{cell.id}.parquet"
-
     def write(self, cell: Cell, record: dict[str, Any]) -> None:
         """Write a cell's result so that nobody ever sees half of it."""
-        path = self.path(cell)
+        path = self.folder / "cells" / f"{cell.id}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         row = {
             "id": cell.id,
@@ -97,11 +95,12 @@ class Store:
     def read(self, cells: Iterable[Cell] | None = None) -> pl.DataFrame:
         """Return the results of some cells, or all there are, in the order of their keys."""
         wanted = None if cells is None else {cell.id for cell in cells}
-        frames = [self._packed(path) for path in sorted(self.folder.glob("*.parquet"))]
+        frames = [pl.DataFrame(schema=SCHEMA)]
+        frames += [self._load(path) for path in sorted(self.folder.glob("*.parquet"))]
         for path in sorted((self.folder / "cells").glob("*.parquet")):
             if wanted is None or path.stem in wanted:
-                frames.append(self._one(path))
-        found = pl.concat([f for f in frames if f is not None] or [pl.DataFrame(schema=SCHEMA)])
+                frames.append(self._load(path, [path.stem]))
+        found = pl.concat(frames)
         if wanted is not None:
             found = found.filter(pl.col("id").is_in(sorted(wanted)))
         return found.unique("id", keep="last").sort("key")
@@ -114,30 +113,25 @@ class Store:
             frame.write_parquet(file, compression="zstd", compression_level=15)
         return path
 
-    def _one(self, path: Path) -> pl.DataFrame | None:
-        """A cell's result, if the file is what its name says."""
-        frame = self._packed(path)
-        if frame is not None and frame["id"].to_list() != [path.stem]:
-            self._refuse(path, "it holds another cell than its name says")
-            return None
-        return frame
-
-    def _packed(self, path: Path) -> pl.DataFrame | None:
+    def _load(self, path: Path, ids: list[str] | None = None) -> pl.DataFrame:
+        """Read a file, which must hold these ids if given; one that cannot be used is set aside."""
         try:
             frame = pl.read_parquet(path)
             if "reward" not in frame.columns:  # kept before mean rewards were recorded
                 frame = frame.with_columns(reward=pl.lit(None, pl.Float64))
-            return frame.select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
-        except (pl.exceptions.PolarsError, OSError) as error:
-            self._refuse(path, str(error).splitlines()[0])
-            return None
+            frame = frame.select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
+            if ids is not None and frame["id"].to_list() != ids:
+                raise ValueError("it holds another cell than its name says")
+            return frame
+        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            self._set_aside(path, str(error).splitlines()[0])
+            return pl.DataFrame(schema=SCHEMA)
 
-    def _refuse(self, path: Path, reason: str) -> None:
-        """Set a file aside and say so; it is neither used nor lost."""
+    def _set_aside(self, path: Path, reason: str) -> None:
         place = self.folder / "aside" / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         path.replace(place)
-        self.set_aside.append(f"{path} cannot be used ({reason}); moved to {place}")
+        LOG.warning("%s cannot be used (%s); moved to %s", path, reason, place)
 
 
 def describe_machine() -> str:

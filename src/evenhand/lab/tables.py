@@ -1,44 +1,34 @@
 """Results as tables, on the screen and for the report."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from itertools import chain
 
 import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from evenhand.lab.cells import Cell, in_words
-from evenhand.lab.runner import estimate
+from evenhand.lab.cells import in_words
 
-COLUMNS = (
-    TextColumn("{task.description}"),
-    BarColumn(),
-    TaskProgressColumn(),
-    TimeRemainingColumn(),
-)
 MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 
 
 def summary(results: pl.DataFrame) -> pl.DataFrame:
     """Mean and standard deviation over replications, by game, learner and horizon."""
-    columns: list[Any] = [pl.len().alias("replications")]
-    for name in MEASURES:
-        columns += [pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")]
+    both = ((pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")) for name in MEASURES)
     keys = ["game", "k", "learner", "horizon"]
-    return results.group_by(keys).agg(columns).sort(keys)
+    return results.group_by(keys).agg(pl.len().alias("replications"), *chain(*both)).sort(keys)
 
 
-def narrowed(
-    table: pl.DataFrame, game: str, learner: str, max_horizon: float | None
-) -> pl.DataFrame:
-    """Rows whose game and learner, as shown, hold these words, up to a horizon."""
+def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -> pl.DataFrame:
+    """Rows whose game and learner, as shown, contain these texts, up to a horizon."""
     for column, part in (("game", game), ("learner", learner)):
         shown = pl.col(column).map_elements(words, return_dtype=pl.String)
         table = table.filter(shown.str.contains(part, literal=True))
-    return table if max_horizon is None else table.filter(pl.col("horizon") <= max_horizon)
+    return table.filter(pl.col("horizon") <= max_horizon)
 
 
 def show(table: pl.DataFrame) -> None:
@@ -65,25 +55,9 @@ def words(config: str) -> str:
 
 
 @contextmanager
-def progress_bar(cells: Sequence[Cell]) -> Iterator[Callable[[Cell, int], None]]:
-    """Show a bar with the time left, weighted by what cells are estimated to take."""
-    total = sum(map(estimate, cells))
-    with Progress(*COLUMNS) as bar:
-        task = bar.add_task("running", total=total)
-
-        def advance(cell: Cell, n: int) -> None:
-            kind, horizon = cell.learner["kind"], f"{cell.horizon:.3g}"
-            bar.update(
-                task, advance=estimate(cell), description=f"{n}/{len(cells)} {kind} {horizon}"
-            )
-
-        yield advance
-
-
-@contextmanager
-def counting_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar that is told how far things are."""
-    with Progress(*COLUMNS) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda n: bar.update(task, completed=n)
-        bar.update(task, completed=total)
+def progress_bar(name: str, total: float) -> Iterator[Callable[..., None]]:
+    """Show a bar with the time left; yields rich's ``Progress.update`` for it."""
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    ) as bar:
+        yield partial(bar.update, bar.add_task(name, total=total))

@@ -151,9 +151,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
         found = self.evidence.estimate()
-        n = max(self.evidence.told, 1) / (
-            100.0 * self.m
-        )  # tightest after some hundred rewards an arm
+        # tightest after some hundred rewards per arm
+        n = max(self.evidence.told, 1) / (100.0 * self.m)
         scaled = n * (math.log(1.0 / alpha**2) + math.log(1.0 + math.log(1.0 / alpha**2)))
         width = math.sqrt((1.0 + 1.0 / scaled) * math.log((1.0 + scaled) / alpha**2))
         radius = width * np.sqrt(found.free_variance)

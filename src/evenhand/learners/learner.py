@@ -1,6 +1,5 @@
 """What every learner shares: the rules of the exchange, and how its state is kept."""
 
-import inspect
 import threading
 import uuid
 import warnings
@@ -11,17 +10,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand import designs
 from evenhand.checks import check_budget, check_integer, check_memory
-from evenhand.designs import Design
 from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
+from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
+from evenhand.learners.arguments import arguments, as_json, in_short, options
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints
 
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
 
@@ -260,7 +259,7 @@ class Learner(ABC):
 
     def _config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, apart from the seed, as JSON."""
-        return {name: _plain(getattr(self, name)) for name in options(type(self))}
+        return {name: as_json(getattr(self, name)) for name in options(type(self))}
 
     def _all_fields(self) -> Fields:
         most = self.horizon or 2**62
@@ -310,50 +309,11 @@ class Learner(ABC):
 
     def __repr__(self) -> str:
         given = {n: v for n, v in self._config().items() if n != "names" and v is not None}
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
+        shown = ", ".join(f"{name}={in_short(value)}" for name, value in given.items())
         return f"{type(self).__name__}({shown}, queries={self.queries})"
 
     def _repr_html_(self) -> str:
         return self.estimate()._repr_html_()
-
-
-def options(kind: type[Learner]) -> list[str]:
-    """Names of a learner's constructor arguments, apart from the seed."""
-    return [name for name in inspect.signature(kind).parameters if name != "seed"]
-
-
-def _plain(value: Any) -> Any:
-    """Return an argument as JSON: designs by name, arrays as lists."""
-    if isinstance(value, type):
-        return value.__name__
-    if isinstance(value, np.ndarray | tuple):
-        return list(value) if isinstance(value, tuple) else value.tolist()
-    return value
-
-
-def _short(value: Any) -> str:
-    """Return an argument as it is shown: few digits, and no long lists."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_short, value[:6]))}{', ...' if len(value) > 6 else ''}]"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def arguments(kind: type[Learner], config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration as arguments of the constructor."""
-    if sorted(config) != sorted(options(kind)):
-        raise ValueError(f"config must give {options(kind)}, got {sorted(config)}")
-    made = dict(config)
-    for name in ("design", "rounding"):
-        if name in made:
-            made[name] = next((d for d in DESIGNS if d.__name__ == made[name]), made[name])
-    return made
-
-
-DESIGNS = [
-    thing
-    for thing in vars(designs).values()
-    if isinstance(thing, type) and issubclass(thing, Design) and not inspect.isabstract(thing)
-]
 
 
 def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
@@ -363,51 +323,3 @@ def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
     if not isinstance(name, str) or name not in Learner.kinds:
         raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
     return Learner.kinds[name]
-
-
-def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
-    """Return one reward per query in the shape of the sizes, and whether some are missing.
-
-    A missing one is nan, that of the empty set 0.
-    """
-    try:
-        given = np.array(rewards)
-        if given.dtype.kind not in "fiub":
-            numbers = all(x is None or isinstance(x, int | float) for x in given.reshape(-1))
-            given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"rewards must be numbers in the shape {sizes.shape}, nan where missing, "
-            f"got {rewards!r}"
-        ) from None
-    if given.shape != sizes.shape and given.shape not in (
-        (sizes.size,),
-        () if sizes.size == 1 else None,
-    ):
-        raise ValueError(
-            f"rewards must have shape {sizes.shape}, or be {sizes.size} numbers in a row, "
-            f"got {given.shape}"
-        )
-    values = given.reshape(sizes.shape).astype(np.float64)
-    row, column, gaps = first_bad_reward(values, sizes)
-    if row >= 0:
-        raise ValueError(
-            "rewards must lie in [0, 1], "
-            f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
-        )
-    return values, gaps
-
-
-@compiled
-def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int, bool]:
-    """First entry outside [0, 1], else -1, and whether any is nan; the empty set's is set to 0."""
-    (n, s), gaps = rewards.shape, False
-    for i in range(n):
-        for j in range(s):
-            if sizes[i, j] == 0:
-                rewards[i, j] = 0.0
-            elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
-                return i, j, gaps
-            elif np.isnan(rewards[i, j]):
-                gaps = True
-    return -1, -1, gaps

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.exchange.snapshot import FORMAT, sealed
-from evenhand.learners.learner import Learner, arguments, options
+from evenhand.learners.arguments import arguments, options
+from evenhand.learners.learner import Learner
 from evenhand.randomness.state import to_bytes
 
 LATER = {"gamma": None, "names": None}  # arguments that configurations did not hold then

@@ -107,7 +107,7 @@ def simulate(
 def _check_players(learner: Learner, game: Game) -> None:
     """Refuse what is no learner or no game, such as the two swapped, or different numbers of arms.
 
-    A class that was not called has no m.
+    A class passed instead of an object of it is refused too: it has no m.
     """
     for name, given, method in (("learner", learner, "ask"), ("game", game, "pull")):
         if not (hasattr(given, "m") and hasattr(given, method)):
@@ -132,7 +132,7 @@ def _check_horizon(horizon: int, learner: Learner) -> int:
     if horizon <= learner.queries:
         raise ValueError(
             f"horizon must exceed the {learner.queries} queries that the learner asked before, "
-            f"got horizon={horizon}; make a new learner, or raise it"
+            f"got horizon={horizon}; make a new learner, or raise horizon"
         )
     return horizon
 
@@ -162,6 +162,6 @@ def _work_out(game: Game, k: int) -> Floats:
         raise ValueError(
             f"target must be given where the game's merits cannot be worked out ({error}); "
             "estimate them with evenhand.merit.stratified or evenhand.merit.reverse_reachable, "
-            f"then pass target=evenhand.fair_policy(np.maximum(estimate.values, 0), k={k})"
+            f"then pass target=evenhand.fair_policy(np.maximum(estimate.merit, 0), k={k})"
         ) from error
     return fair_policy(np.maximum(merit, 0.0), k)

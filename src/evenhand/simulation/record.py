@@ -13,7 +13,7 @@ from evenhand.learners import Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.typing import Floats, Ints, compiled
 
-MAX_CURVE_ARMS = 1000  # of more arms, estimates are not kept at every checkpoint: memory
+MAX_CURVE_ARMS = 1000  # with more, estimates are not kept at every checkpoint, to save memory
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -140,9 +140,10 @@ class Record:
 
     def add_rewards(self, batch: Batch, rewards: ArrayLike) -> None:
         """Add the rewards of a batch; the empty set has none, and nan is one not observed."""
-        total, observed = sum_observed(np.asarray(rewards, dtype=np.float64), batch.sizes)
-        self.rewards += total
-        self.observed += observed
+        told = np.asarray(rewards, dtype=np.float64).reshape(batch.sizes.shape)
+        observed = told[(batch.sizes > 0) & ~np.isnan(told)]
+        self.rewards += float(observed.sum())
+        self.observed += observed.size
 
     def finish(self) -> Run:
         """Return what was recorded."""
@@ -206,15 +207,3 @@ def add_losses(
             at += times[i]
             total += times[i] * one
     return total
-
-
-@compiled
-def sum_observed(rewards: Floats, sizes: Ints) -> tuple[float, int]:
-    """Sum and number of the rewards of sets that are not empty, nan aside."""
-    total, observed = 0.0, 0
-    for i in range(len(rewards)):
-        for j in range(rewards.shape[1]):
-            if sizes[i, j] > 0 and not np.isnan(rewards[i, j]):
-                total += rewards[i, j]
-                observed += 1
-    return total, observed

@@ -12,8 +12,8 @@ from evenhand.lab import figures
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.figures import COLOURS, DASHES, MARKERS, STYLE, log_axes
 from evenhand.lab.paper.differences import LOWEST, PER_DECADE
-from evenhand.lab.paper.timing import timed
-from evenhand.lab.series import mean, series
+from evenhand.lab.paper.tables import timed
+from evenhand.lab.series import by_label, mean
 
 
 def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
@@ -21,12 +21,12 @@ def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(7, 4.5))
     axes = figure.subplots()
     first, second = experiment.panels
-    for i, line in enumerate(first.lines):
-        pair = [series(results, experiment, panel, line) for panel in (first, second)]
-        if len(pair[0].horizons) and np.array_equal(pair[0].horizons, pair[1].horizons):
-            worse = np.maximum(mean(pair[0].regret), mean(pair[1].regret))
-            style: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
-            axes.plot(pair[0].horizons, worse, label=line.label, **style)
+    other = by_label(results, experiment, second)
+    for i, (label, one) in enumerate(by_label(results, experiment, first).items()):
+        if np.array_equal(one.horizons, other[label].horizons):
+            worse = np.maximum(mean(one.regret), mean(other[label].regret))
+            style: Any = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
+            axes.plot(one.horizons, worse, label=label, **style)
     m = int(first.game["m"])
     bound = [theory.lower_bound(m, first.k, h) for h in experiment.horizons]
     axes.plot(experiment.horizons, bound, color="black", lw=2, label="lower bound")
@@ -46,8 +46,7 @@ def timing(experiment: Experiment, results: pl.DataFrame) -> Figure:
     paper = [run.paper for run in runs]
     axes.plot(paper, places, color=COLOURS[0], marker="D", ls="none", label="the paper")
     axes.set_yticks(places, [f"{run.panel}\n{run.label}" for run in runs], fontsize=7)
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds")
+    axes.set(xscale="log", xlabel="seconds")
     axes.legend(fontsize=8)
     figure.suptitle(experiment.title)
     return figure
@@ -60,11 +59,13 @@ def draw_differences(record: dict[str, Any]) -> Figure:
         axes = figure.subplots()
         edges = 10.0 ** (LOWEST + np.arange(-1, len(record["counts"])) / PER_DECADE)
         axes.stairs(record["counts"], edges, fill=True, color=COLOURS[1])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("absolute difference of a set's probability (leftmost bin: below 1e-24)")
-        axes.set_ylabel("number of differences")
-        axes.set_title("enumerated (BFGS) against scalable design, same policies")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="absolute difference of a set's probability (leftmost bin: below 1e-24)",
+            ylabel="number of differences",
+            title="enumerated (BFGS) against scalable design, same policies",
+        )
     return figure
 
 

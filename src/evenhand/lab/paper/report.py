@@ -8,34 +8,26 @@ from evenhand.lab.experiments import Experiment
 from evenhand.lab.paper.claims import check
 from evenhand.lab.paper.experiments import load_preset, preset_names
 from evenhand.lab.paper.figures import KINDS, draw_differences
-from evenhand.lab.paper.fractions import HEAD as FRACTIONS
-from evenhand.lab.paper.fractions import fractions
-from evenhand.lab.paper.timing import timed
+from evenhand.lab.paper.tables import FRACTIONS, TIMING, fractions, timing
 from evenhand.lab.report import Section, draw_section, keep, write_page
 from evenhand.lab.store import Store
-
-TIMING = ("game", "learner", "T", "seconds here (median)", "runs", "seconds in the paper")
 
 
 def write_report(folder: Path, experiments: list[Experiment] | None = None) -> Path:
     """Draw all figures and write the page into a directory of results, from those alone."""
-    chosen = experiments or [load_preset(name) for name in preset_names()]
     results = Store(folder).read()
-    sections, drawn = [], {}
-    for experiment in chosen:
+    sections, drawn = [], []
+    for experiment in experiments or map(load_preset, preset_names()):
         section = draw_section(experiment, results, folder, KINDS)
         if section is None:
             continue
         if experiment.figure == "fractions":
             section["plain"] = {"head": FRACTIONS, "rows": fractions(experiment, results)}
         elif experiment.figure == "timing":
-            rows = [
-                (r.panel, r.label, f"{r.horizon:.3g}", f"{r.seconds:.3g}", str(r.n), f"{r.paper:g}")
-                for r in timed(experiment, results)
-            ]
-            section |= {"plain": {"head": TIMING, "rows": rows}, "tables": []}
+            section["plain"] = {"head": TIMING, "rows": timing(experiment, results)}
+            section["tables"] = []
         sections.append(section)
-        drawn[experiment.name] = experiment
+        drawn.append(experiment)
     differences, path = None, folder / "differences.json"
     if path.is_file():
         differences = json.loads(path.read_text())

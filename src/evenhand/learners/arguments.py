@@ -1,0 +1,48 @@
+"""What a learner was made with: its constructor's arguments, as JSON and back, and in short."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from evenhand import designs
+from evenhand.designs import Design
+
+
+def options(kind: type) -> list[str]:
+    """Names of a learner's constructor arguments, apart from the seed."""
+    return [name for name in inspect.signature(kind).parameters if name != "seed"]
+
+
+def as_json(value: Any) -> Any:
+    """Return an argument as JSON: designs by name, arrays as lists."""
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, np.ndarray | tuple):
+        return list(value) if isinstance(value, tuple) else value.tolist()
+    return value
+
+
+def in_short(value: Any) -> str:
+    """Return an argument as it is shown: few digits, and no long lists."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_short, value[:6]))}{', ...' if len(value) > 6 else ''}]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def arguments(kind: type, config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration as arguments of the constructor."""
+    if sorted(config) != sorted(options(kind)):
+        raise ValueError(f"config must give {options(kind)}, got {sorted(config)}")
+    made = dict(config)
+    for name in ("design", "rounding"):
+        if name in made:
+            made[name] = next((d for d in DESIGNS if d.__name__ == made[name]), made[name])
+    return made
+
+
+DESIGNS = [
+    thing
+    for thing in vars(designs).values()
+    if isinstance(thing, type) and issubclass(thing, Design) and not inspect.isabstract(thing)
+]
