@@ -1,4 +1,4 @@
-"""The rules of the public boundary, each with the message a caller would like to get.
+"""Checks of what callers pass in, each with its error message.
 
 Everything below the boundary trusts its input. A message names the argument, states the rule,
 then the value, and the way out where it is not obvious.
@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 
 from evenhand.typing import Bools, Floats, Ints, compiled
 
-SUM_TOLERANCE = 1e-9  # by which marginals may miss an integer sum
-ROUNDING = 1e-12  # by which an entry may leave its interval
+SUM_TOLERANCE = 1e-9  # how far the sum of marginals may be from an integer
+ROUNDING = 1e-12  # how far an entry may lie outside its interval
 
 
 def as_integer(name: str, value: Any) -> int:
-    """Return ``value`` as an int; True and False, which Python would take, are refused."""
+    """Return ``value`` as an int; refuse True and False, which Python counts as integers."""
     refuse_truth(name, "an integer", value)
     try:
         return operator.index(value)
@@ -30,7 +30,7 @@ def as_integer(name: str, value: Any) -> int:
 
 
 def refuse_truth(name: str, rule: str, value: Any) -> None:
-    """Refuse True and False where a number is asked for: they are there by mistake."""
+    """Refuse True and False where a number is asked for: they are mostly a mistake."""
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be {rule}, got {bool(value)}; write {int(value)} if meant so")
 

@@ -90,7 +90,7 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
 
 @compiled
 def fill(scores: Floats, k: int) -> Floats:
-    """Waterfilling without checks: bounds 0 and 1, and a rule for too few positive scores."""
+    """Waterfill unchecked scores; if at most k are positive, these get 1, others share the rest."""
     m, positive = len(scores), np.count_nonzero(scores)
     if positive <= k:
         rest = 0.0 if positive == m else (k - positive) / (m - positive)
@@ -111,10 +111,10 @@ def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats
 def find_scale(scores: Floats, low: float, high: float, total: float) -> tuple[float, float, float]:
     """Find c at which clip(c s_a, low, high) sum to the total.
 
-    Returns it, what the entries at a bound leave of the total, and the sum of the others' scores,
-    which is c as a fraction. The sum of what is clipped grows with c, piecewise linearly: Newton's
+    Returns c, what the clipped entries leave of the total, and the sum of the other scores; c is
+    the second over the third. The sum is piecewise linear in c and grows with it, so that Newton's
     step is exact on the right piece. Without a lower bound the steps are the rounds of waterfilling
-    and never pass the solution; else halving brings back those that do.
+    and never pass the solution; with one, bisection brings back those that do.
     """
     below, above = 0.0, high / scores.min()
     c, at_bounds, among = total / scores.sum(), np.nan, np.nan

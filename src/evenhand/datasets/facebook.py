@@ -48,8 +48,7 @@ def facebook_graph() -> Graph:
     """
     ids = np.array(files("evenhand.datasets").joinpath("facebook534.txt").read_text().split(), int)
     full = np.array(_edge_list().split(), dtype=np.int64).reshape(-1, 2)
-    kept = full[np.isin(full, ids).all(axis=1)]
-    edges = np.searchsorted(ids, kept)
+    edges = np.searchsorted(ids, full[np.isin(full, ids).all(axis=1)])
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     return Graph(edges, N_NODES, "Facebook (SNAP), 534 nodes")
 

@@ -15,10 +15,13 @@ from evenhand.typing import Floats, compiled
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
-# Factor by which the odds of a coin to begin with may be off the likely ones. What a step sees of
-# a ratio r, 2 (r - 1) / (r + 1), is 1.96 at 100 and never above 2: farther off, it cannot tell.
+# Factor by which the odds of an old coin may differ from the likely ones for a fit to start there.
+# A step sees a ratio r as 2 (r - 1) / (r + 1), which is 1.96 at r = 100 and never above 2: beyond
+# that it hardly sees how far off the coin is.
 MAX_START_RATIO = 100.0
-NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is then large
+NEAR = (
+    0.01  # standard deviations between k and the expected heads: near enough for a large P(N = k)
+)
 NOTHING = np.empty((5, 0))  # no law to begin with
 
 
@@ -69,7 +72,7 @@ def calibrate(
 
 @compiled
 def fix_certain(target: Floats, k: int) -> None:
-    """Set entries to 0 or 1 where the others leave no choice, rounding aside; or below 1e-300."""
+    """Set entries to 0 or 1 where the others leave no choice, and those below 1e-300 to 0."""
     n_free = k_free = 0
     for a in range(len(target)):
         if target[a] < 1e-300:
@@ -91,8 +94,8 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
     coins have the target's odds times exp(-x), x = pi / variance <= 1, here by its Pade approximant
     (12 - 6x + x^2) / (12 + 6x + x^2), whose relative error x^5 / 720 is small beside Hajek's. And
     log-odds of marginals grow faster than those of coins, by 1 + pi (1 - pi) / variance; one over
-    that is the ``damping``. Coins to begin with make their first step here, unless one is far from
-    likely.
+    that is the ``damping``. Old coins that are not far from the likely ones take their first step
+    here.
     """
     variance, fresh = 0.0, old.shape[1] == 0
     for t in target:
@@ -127,9 +130,9 @@ def _lengthen(
     length: float,
     n: int,
 ) -> float:
-    """Write what the coins' log-odds lack into ``step``; return how much of it to give.
+    """Write what the coins' log-odds lack into ``step``; return which fraction of it to add.
 
-    Barzilai-Borwein: what would have made the last step right.
+    By Barzilai and Borwein: the fraction that would have made the last step right.
     """
     product = square = 0.0
     for a in range(len(target)):
@@ -147,7 +150,7 @@ def _lengthen(
 
 @compiled
 def _recentre(p: Floats, q: Floats, k: int) -> None:
-    """Multiply all odds alike until about k heads are expected; they rarely are far off."""
+    """Multiply all odds by one factor until about k heads are expected; they are rarely far off."""
     for _ in range(MAX_STEPS):
         heads, variance = -float(k), 0.0
         for a in range(len(p)):
@@ -181,7 +184,7 @@ def _log_ratio(up: float, down: float) -> float:
 
 @compiled
 def _log_normaliser(law: Floats, log_heads: float) -> float:
-    """Chance of k heads over that of none, by few logarithms of long products.
+    """Log of the chance of k heads over that of none, by few logarithms of long products.
 
     Marginals of arms without a choice are made exact on the way.
     """

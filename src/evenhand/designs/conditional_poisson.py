@@ -99,7 +99,7 @@ class ConditionalPoisson(ExplicitDesign):
         marginals
             (m,) numbers in [0, 1] that sum to an integer k >= 1.
         tol
-            Largest error allowed in a marginal, absolute: smaller ones may be off by any factor.
+            Largest absolute error of a marginal; marginals below it may be off by any factor.
         """
         return cls._calibrate(*check_marginals(marginals), tol, NOTHING)
 
@@ -191,7 +191,7 @@ class ConditionalPoisson(ExplicitDesign):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Floats], k: int) -> Self:
-        """Make the design that gave this state, warm or not; one that none can have is refused."""
+        """Make the design that gave this state, warm or not; refuse a state no design gives."""
         log_weights, k = read_log_weights(state, k)
         law = np.empty((5, len(log_weights)))
         log_normaliser = describe(log_weights, k, law)
@@ -237,10 +237,8 @@ class ConditionalPoisson(ExplicitDesign):
     @cached_property
     def _listing(self) -> tuple[Words, NDArray[np.uint32]]:
         """A table of all sets, and the sets, kept small for the cache's sake."""
-        listed = self.listed
-        assert listed is not None
-        sets, probabilities = listed
-        return build_alias(probabilities), sets.astype(np.uint32)
+        sets = list_sets(self._free, self._always, self.k)
+        return build_alias(np.exp(self._log_prob(sets))), sets.astype(np.uint32)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         if self._n_sets <= n:  # listing them pays
@@ -314,7 +312,7 @@ def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
 
 @compiled
 def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats) -> None:
-    """Fill k places of each row with independent draws, again until they are distinct.
+    """Fill the first k places of each row with independent draws, repeated until all differ.
 
     Given that they are distinct, the chance of a set is proportional to the product of its
     members' odds, and every order is equally likely: the design itself. Each row's random words
@@ -335,5 +333,5 @@ def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats
             rows[i, r] = arms[drawn]
             r += 1
         trial += 1
-        if k < rows.shape[1]:  # arms that are always in stand behind
+        if k < rows.shape[1]:  # the arms that are always in come last so far
             shuffle_row(rows[i], state)

@@ -11,7 +11,7 @@ from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
 SNAP = 1e-12  # an entry this close to 0 or 1 counts as 0 or 1
-MISSING = ("log_prob", "weights")  # what the probability of a set would be needed for
+MISSING = ("log_prob", "weights")  # methods that need the probability of a set
 
 
 class DependentRounding(Design):

@@ -27,7 +27,7 @@ class EnumeratedMaxEntropy(ExplicitDesign):
 
     The same law as :class:`~evenhand.designs.ConditionalPoisson`, by the route the paper calls
     exact: minimise the dual :math:`\log Z_K(\theta) - \theta \cdot \pi` over :math:`\theta`, with
-    all :math:`\binom MK` probabilities at hand. An oracle, and slow.
+    all :math:`\binom MK` probabilities at hand. Slow: it is there to reproduce and to check.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class EnumeratedMaxEntropy(ExplicitDesign):
         self.log_weights = log_weights
         free = np.isfinite(log_weights)
         always = np.flatnonzero(log_weights == np.inf)
-        self.sets = list_sets(np.flatnonzero(free), always, k)
-        self._curvature = curvature  # inverse Hessian of the dual, where the next refit starts
         chosen = all_sets(int(free.sum()), k - len(always))
+        self.sets = chosen if free.all() else list_sets(np.flatnonzero(free), always, k)
+        self._curvature = curvature  # inverse Hessian of the dual, where the next refit starts
         self._log_normaliser, self.probabilities, given = _expectations(log_weights[free], chosen)
         self.marginals = (log_weights == np.inf).astype(np.float64)
         self.marginals[free] = given
@@ -115,7 +115,7 @@ class EnumeratedMaxEntropy(ExplicitDesign):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Floats], k: int) -> Self:
-        """Make the design that gave this state, warm or not; one that none can have is refused."""
+        """Make the design that gave this state, warm or not; refuse a state no design gives."""
         log_weights, k = read_log_weights(state, k)
         n_free = int(np.isfinite(log_weights).sum())
         check_listable(n_free, k - int(np.sum(log_weights == np.inf)))
@@ -141,7 +141,7 @@ def check_listable(n_free: int, k_free: int) -> None:
 
 
 def check_curvature(curvature: Floats, n: int) -> Floats:
-    """Return the inverse of a curvature of n free log weights: symmetric, positive definite."""
+    """Return the inverse curvature (n, n), if it is symmetric and positive definite."""
     if (
         curvature.shape != (n, n)
         or not np.isfinite(curvature).all()

@@ -8,7 +8,7 @@ import numpy as np
 from evenhand.checks import check_budget
 from evenhand.typing import Floats
 
-TOLERANCE = 1e-6  # by which a state may miss what is worked out again from its log weights
+TOLERANCE = 1e-6  # how far arrays of a state may be from what its log weights imply
 
 
 def read_array(state: Mapping[str, Floats], name: str) -> Floats:
@@ -38,7 +38,7 @@ def read_log_weights(state: Mapping[str, Floats], k: Any) -> tuple[Floats, int]:
 def read_part(
     state: Mapping[str, Floats], name: str, found: Floats, rule: str = "follow from log_weights"
 ) -> Floats:
-    """Return what a state holds of what was found from its log weights, if they agree."""
+    """Return an array of a state, which must agree with the one found from its log weights."""
     given = read_array(state, name)
     if given.shape != found.shape:
         raise ValueError(f"state: {name} must have shape {found.shape}, got {given.shape}")
@@ -51,7 +51,7 @@ def read_part(
 
 
 def check_log_weights(name: str, weights: Floats, k: Any) -> tuple[int, int, int]:
-    """Return k, and how many arms these log weights put in always, and ever."""
+    """Return k, the number of arms that are always in, and that of arms that can be in."""
     if np.isnan(weights).any():
         raise ValueError(f"{name} must not be nan, got {name}[{int(np.isnan(weights).argmax())}]")
     _, k = check_budget(len(weights), k)

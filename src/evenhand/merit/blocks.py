@@ -8,7 +8,7 @@ from evenhand.typing import Ints, compiled
 
 @compiled
 def n_blocks(m: int, size: int) -> int:
-    """Blocks an order is cut into: enough for each arm to be inside at least one, and outside."""
+    """Number of blocks per order, so that each arm is inside at least one and outside another."""
     width = min(size, m - size)
     return 1 if width == 0 else (m + width - 1) // width
 

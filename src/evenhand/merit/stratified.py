@@ -77,7 +77,7 @@ def stratified(game: Game, k: int, queries: int, rng: np.random.Generator) -> Es
         _, errors = _all_sizes(game, n_orders, np.zeros_like(n_orders), rng)
         deviation = np.sqrt((errors**2).mean(axis=1) * n_orders)
         spent += int(n_orders @ blocks)
-        # a few orders may miss what is rare: no size is taken for much less variable than another
+        # few orders may miss rare values: no size counts as ten times less variable than another
         deviation = np.maximum(deviation, 0.1 * deviation.max() or 1.0)
     # the pilot's rewards are not used again: merits stay unbiased
     n_orders, listings = _plan(blocks, deviation, m, queries - spent, noisy)
@@ -161,8 +161,9 @@ def _by_orders(
 ) -> Samples:
     """Contrasts and levels of n orders, with ``believed`` contrasts, of mean 0, as control variate.
 
-    In an additive game whose arms are worth (m - 1) / m of them, they are the true contrasts. What
-    a sample of that game is off has mean 0 and is known.
+    They are the true contrasts of the additive game in which each arm is worth (m - 1) / m of its
+    own. Contrasts of that game on the same sets differ from the true ones by an error that is known
+    and has mean 0; the game at hand has a similar error, which is reduced by it.
     """
     m = game.m
     adds = believed * ((m - 1) / m)
@@ -180,8 +181,8 @@ def _by_orders(
 def _corrected(samples: Floats, off: Floats) -> Floats:
     """Samples (n, m) less their regression on ``off``, of mean 0: smaller variance, the same mean.
 
-    One factor for all arms, for each sample from the others alone, so that it is independent of it
-    where the samples are independent of each other.
+    One factor serves all arms of a sample. It is computed from the other samples, and so does not
+    depend on the one it is applied to.
     """
     n = len(samples)
     if n < 3:

@@ -21,7 +21,7 @@ def build_alias(weights: Floats) -> Words:
     small, large = np.flatnonzero(keep < 1.0), np.flatnonzero(keep >= 1.0)
     n_small, n_large = len(small), len(large)
     unit = 2.0 ** (64 - bits)
-    while n_small > 0 and n_large > 0:  # cells left over are full: theirs is their own entry
+    while n_small > 0 and n_large > 0:  # cells left over keep all their draws
         n_small -= 1
         poor, rich = small[n_small], large[n_large - 1]
         chance = np.uint64(keep[poor] * unit)

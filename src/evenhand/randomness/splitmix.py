@@ -1,9 +1,8 @@
 """SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one generator per drawn row.
 
-A call to numpy's generator costs as much as the loop that needs the number, and handing the
-generator to compiled code costs more than a short loop. So compiled loops start generators of their
-own from its numbers. A row's generator starts from one number: drawn in the same way, a row is the
-same however many are drawn with it.
+To hand numpy's generator to compiled code costs more than a short loop does. So compiled loops
+start a small generator per row, from one of numpy's numbers. A row then depends on its own number
+alone, and not on how many rows are drawn with it.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ import numpy as np
 from evenhand.checks import check_integer
 
 STREAMS = {"learner": 0, "environment": 1, "instance": 2, "reference": 3}
-ALONE = 0x616C6F6E  # ends the keys of streams without a replication: the number of no stream
+ALONE = 0x616C6F6E  # last in the keys of streams without a replication; no stream has this number
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 
@@ -25,10 +25,10 @@ def stream(seed: int, replication: int, name: str) -> np.random.Generator:
 
 
 def as_generator(seed: Seed, name: str) -> np.random.Generator:
-    """Return a generator as it is, or make that of a seed's stream of this name.
+    """Return a generator unchanged, or make the one of a seed's stream of this name.
 
-    One seed given to a learner and to a simulation makes independent numbers of it, for the names
-    differ.
+    A learner and a simulation with the same seed get independent numbers, as the names of their
+    streams differ.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def as_generator(seed: Seed, name: str) -> np.random.Generator:
 
 
 def _number(name: str) -> int:
-    """Return a stream's number, refusing names that are none."""
+    """Return the number of a stream; refuse unknown names."""
     if name not in STREAMS:
         raise ValueError(f"name must be one of {sorted(STREAMS)}, got {name!r}")
     return STREAMS[name]
 
 
 def _keyed(seed: np.random.SeedSequence, key: tuple[int, ...]) -> np.random.Generator:
-    """Make the generator of a seed's child with this key."""
+    """Make the generator of the child of a seed that has this key."""
     child = np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, *key), pool_size=seed.pool_size
     )

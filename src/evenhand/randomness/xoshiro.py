@@ -34,5 +34,5 @@ def draw_word(state: State) -> tuple[np.uint64, State]:
 
 @compiled
 def _rotated(word: np.uint64, by: int) -> np.uint64:
-    """Move the bits of a word to the left, those that fall out back in at the right."""
+    """Rotate the bits of a word to the left."""
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))

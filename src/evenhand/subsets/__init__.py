@@ -1,1 +1,1 @@
-"""Sets of one size: listed, counted, drawn before an arm."""
+"""Sets of one size: all of them, listed or counted, and random ones that precede an arm."""

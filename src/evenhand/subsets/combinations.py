@@ -47,7 +47,7 @@ def all_orders(size: int) -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=64)
 def count_sets(m: int, size: int, most: int) -> int:
-    """Count the ``size``-subsets of range(m); most + 1 where there are more, however many."""
+    """Number of ``size``-subsets of range(m), or most + 1 if it is larger than most."""
     return min(comb(m, size), most + 1) if log_comb(m, size) < log(most) + 1.0 else most + 1
 
 
@@ -89,8 +89,9 @@ def _fill(current: Ints, m: int, rows: Ints) -> None:
 def mean_products(x: Floats, k: int) -> Floats:
     """Table (m, k): for each entry of x and s < k, the mean product of s of the other entries.
 
-    Halving: the arms of one half take in the other half, one entry at a time, and split again.
-    Every step is a convex combination, so nothing cancels and nothing overflows.
+    By halving: the means outside a range of entries take in one half of it, entry by entry, and
+    are then those outside the other half. Every step is a convex combination, so nothing cancels
+    and nothing overflows.
     """
     m = len(x)
     table = np.empty((m, k))

@@ -7,7 +7,7 @@ from evenhand.typing import Ints, compiled
 
 @compiled
 def draw_predecessors(arms: Ints, m: int, k: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows of predecessors followed by the arm, and the two prefix lengths (n, 2) that end there.
+    """Draw rows of predecessors, each followed by its arm, and lengths (n, 2) without and with it.
 
     The arms before a in a random order of a random K-set containing a: their number is uniform
     on 0..k-1, and given it they are a uniform subset of the others.
@@ -27,7 +27,7 @@ def write_predecessors(
 ) -> int:
     """Write predecessors and the arm into a row and return how many come before it.
 
-    ``pool`` holds 0..m-1 and does so again afterwards: a row depends on its own numbers alone.
+    ``pool`` must hold 0..m-1, and is put back in order: a row depends on its own numbers alone.
     """
     last = len(pool) - 1
     pool[arm], pool[last] = pool[last], pool[arm]  # the arm out of the way

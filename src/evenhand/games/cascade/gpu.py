@@ -26,8 +26,8 @@ class Gpu:
     @property
     def free_bytes(self) -> int:
         """Bytes that can still be allocated."""
-        pooled: int = self.cupy.get_default_memory_pool().free_bytes()
-        return int(self.cupy.cuda.runtime.memGetInfo()[0]) + pooled
+        pool = self.cupy.get_default_memory_pool()
+        return int(self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
 
     def kernel(self, name: str, arm: ArmType) -> Any:
         """Return a kernel for nodes of one integer type."""

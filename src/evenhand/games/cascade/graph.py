@@ -1,4 +1,4 @@
-"""Graphs as they come: an edge array, a scipy sparse matrix or a networkx graph."""
+"""Graphs as users have them: an edge array, a scipy sparse matrix or a networkx graph."""
 
 from typing import Any, NamedTuple
 
@@ -126,8 +126,7 @@ def _from_networkx(graph: Any, p: Any) -> tuple[Ints, int, Any]:
     p may name an edge attribute.
     """
     index = {node: i for i, node in enumerate(graph.nodes)}
-    pairs = [(index[u], index[v]) for u, v in graph.edges()]
-    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    edges = np.array([(index[u], index[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2)
     if isinstance(p, str):
         chances = [chance for _, _, chance in graph.edges(data=p)]
         if None in chances:

@@ -1,9 +1,9 @@
 """Many cascades at once: the kernel behind :class:`~evenhand.games.IndependentCascade`.
 
-A single cascade visits one success after another at unpredictable places, and waits for each. Here
-up to a thousand cascades go through the graph together: a node that is newly active in c of them
-tosses c coins for each of its arcs, and skips from success to success within that row. All
-successes of an arc touch the same target, so little is left to predict.
+A single cascade goes from success to success at unpredictable places in memory, and waits for each.
+Here up to a thousand cascades go through the graph together: a node that is newly active in c of
+them tosses c coins per arc, and skips from success to success within that row of coins. All
+successes of an arc lead to the same target, so most of what is needed next is already at hand.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from evenhand.typing import Floats, Ints, Words, compiled
 
 MAX_PARALLEL = 1024
 MIN_PARALLEL = 128  # with fewer, cascades one by one are as fast
-MAX_CELLS = 2**22  # of nodes times cascades, to stay in the processor's cache
+MAX_CELLS = 2**22  # most nodes times cascades, to stay in the processor's cache
 
 
 class Cascades(NamedTuple):
@@ -90,7 +90,7 @@ def spread_all(arcs: Arcs, cascades: Cascades, coins: Words) -> None:
 
 @compiled
 def _toss_coins(arcs: Arcs, cascades: Cascades, v: int, coins: Words) -> tuple[int, int]:
-    """Toss a node's coins for the cascades new to it.
+    """Toss the coins of a node's arcs for the cascades in which it is newly active.
 
     Returns the lowest and the highest node that became active in any of them.
     """

@@ -12,8 +12,8 @@ LONGEST = 255  # most failures in one skip; a longer run of failures takes sever
 def skip_table(p: float) -> Words:
     """Make the alias table of the number of failures before a success of probability 0 < p <= 1.
 
-    Skips of 0 to 254 failures end before a success. One of 255 says nothing of the coin after it:
-    coins have no memory, so another skip goes on from there.
+    Skips of 0 to 254 failures end before a success. A skip of 255 says nothing about the next
+    coin; coins have no memory, so another skip goes on from there.
     """
     law = np.zeros(LONGEST + 1)
     law[0] = p
