@@ -22,14 +22,13 @@ NEAR = 0.01  # how well coins are centred, in standard deviations: P(N = k) is t
 NOTHING = np.empty((5, 0))  # no law to begin with
 
 
-@compiled
 def describe(log_weights: Floats, k: int, law: Floats) -> float:
     """Work out the law of log weights, shifted near enough to the centre; returns log Z."""
     free = np.flatnonzero(np.isfinite(log_weights))
     theta, p, q = law[LOG_WEIGHTS], law[HEADS], law[TAILS]
     theta[:], p[:], q[:] = log_weights, log_weights == np.inf, log_weights == -np.inf
-    if len(free) > 0:
-        k_free = k - np.sum(log_weights == np.inf)
+    if len(free):
+        k_free = k - int(p.sum())
         theta[free], p[free], q[free] = centred_coins(log_weights[free], k_free, NEAR)
     log_heads = condition(p, q, k, law[MARGINALS], law[REST])
     return _log_normaliser(law, log_heads)
@@ -56,7 +55,8 @@ def calibrate(
             if not abs(given[a] - target[a]) <= error:  # nan shows
                 error = abs(given[a] - target[a])
         if error <= tol or n >= MAX_STEPS:
-            law[LOG_WEIGHTS] = np.log(p / q)
+            for a in range(len(target)):
+                law[LOG_WEIGHTS, a] = math.log(p[a] / q[a])
             return _log_normaliser(law, log_heads), error, n
         length = _lengthen(target, given, rest, damping, step, length, n)
         for a in range(len(target)):
