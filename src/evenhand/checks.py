@@ -221,7 +221,7 @@ def mend_sum(marginals: Floats) -> float:
         marginals[a] = min(1.0, max(0.0, marginals[a]))
         total += marginals[a]
         room += marginals[a] * (1.0 - marginals[a])
-    lacking = np.round(total) - total
+    lacking = math.floor(total + 0.5) - total
     for a in range(len(marginals)):
         p = marginals[a]
         if 0.0 < p < 1.0:
@@ -229,13 +229,10 @@ def mend_sum(marginals: Floats) -> float:
     return total
 
 
-@compiled
 def first_outside(values: Floats, low: float, high: float) -> int:
     """First entry that is nan, infinite or outside [low, high]; -1 if there is none."""
-    for i in range(len(values)):
-        if not (low <= values[i] <= high and np.isfinite(values[i])):
-            return i
-    return -1
+    outside = ~((low <= values) & (values <= high) & np.isfinite(values))
+    return int(outside.argmax()) if outside.any() else -1
 
 
 @compiled
@@ -255,7 +252,9 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
             arm = orders[row, column]
             if arm < 0 or arm >= m:
                 return row, False
-            if seen[arm] == row and np.any(orders[row, :column] == arm):
-                return row, False
+            if seen[arm] == row:
+                for before in range(column):
+                    if orders[row, before] == arm:
+                        return row, False
             seen[arm] = row
     return -1, False

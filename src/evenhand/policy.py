@@ -88,7 +88,6 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
     return fill(np.clip(vector, 0.0, 1.0), k)
 
 
-@compiled
 def fill(scores: Floats, k: int) -> Floats:
     """Waterfill unchecked scores; if at most k are positive, these get 1, others share the rest."""
     m, positive = len(scores), np.count_nonzero(scores)
@@ -100,7 +99,6 @@ def fill(scores: Floats, k: int) -> Floats:
     return np.where(c * shares > 1.0, 1.0, left * shares / among)
 
 
-@compiled
 def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats:
     """Find x_a = clip(c s_a, low, high) with the given sum, for positive scores."""
     c, _, _ = find_scale(scores, low, high, total)
@@ -116,8 +114,12 @@ def find_scale(scores: Floats, low: float, high: float, total: float) -> tuple[f
     step is exact on the right piece. Without a lower bound the steps are the rounds of waterfilling
     and never pass the solution; with one, bisection brings back those that do.
     """
-    below, above = 0.0, high / scores.min()
-    c, at_bounds, among = total / scores.sum(), np.nan, np.nan
+    smallest, sum_of_scores = np.inf, 0.0
+    for score in scores:
+        smallest = min(smallest, score)
+        sum_of_scores += score
+    below, above = 0.0, high / smallest
+    c, at_bounds, among = total / sum_of_scores, np.nan, np.nan
     for _ in range(200):
         before = at_bounds, among
         lacking, at_bounds, among = float(total), 0.0, 0.0

@@ -1,7 +1,7 @@
 """Array types, and the one way this package compiles a function."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numba import njit
@@ -15,8 +15,20 @@ Words = NDArray[np.uint64]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+KERNELS: list[Any] = []  # all compiled functions of the modules imported so far
+
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile for the machine, kept on disk, without the global lock and without fast-math."""
-    kernel: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy")(function)
+    """Compile for the machine, kept on disk, without the global lock and without fast-math.
+
+    Compiling takes time when first used, much of it in a few functions of numpy: assigning an array
+    to a slice, ``np.where``, reductions and ``np.arange`` are written as loops in kernels.
+    """
+    kernel: Callable[P, R] = njit(  # type: ignore[call-overload]
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        no_cfunc_wrapper=True,  # kernels are called from Python and from each other, never from C
+    )(function)
+    KERNELS.append(kernel)
     return kernel

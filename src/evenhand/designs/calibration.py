@@ -19,20 +19,18 @@ MAX_STEPS = 500
 # A step sees a ratio r as 2 (r - 1) / (r + 1), which is 1.96 at r = 100 and never above 2: beyond
 # that it hardly sees how far off the coin is.
 MAX_START_RATIO = 100.0
-NEAR = (
-    0.01  # standard deviations between k and the expected heads: near enough for a large P(N = k)
-)
+# standard deviations between k and the expected heads that are near enough for a large P(N = k)
+NEAR = 0.01
 NOTHING = np.empty((5, 0))  # no law to begin with
 
 
-@compiled
 def describe(log_weights: Floats, k: int, law: Floats) -> float:
     """Work out the law of log weights, shifted near enough to the centre; returns log Z."""
     free = np.flatnonzero(np.isfinite(log_weights))
     theta, p, q = law[LOG_WEIGHTS], law[HEADS], law[TAILS]
     theta[:], p[:], q[:] = log_weights, log_weights == np.inf, log_weights == -np.inf
-    if len(free) > 0:
-        k_free = k - np.sum(log_weights == np.inf)
+    if len(free):
+        k_free = k - int(p.sum())
         theta[free] += centre(log_weights[free], k_free, NEAR)
         p[free], q[free] = sigmoid(theta[free])
     log_heads = condition(p, q, k, law[MARGINALS], law[REST])
@@ -60,7 +58,8 @@ def calibrate(
             if not abs(given[a] - target[a]) <= error:  # nan shows
                 error = abs(given[a] - target[a])
         if error <= tol or n >= MAX_STEPS:
-            law[LOG_WEIGHTS] = np.log(p / q)
+            for a in range(len(target)):
+                law[LOG_WEIGHTS, a] = math.log(p[a] / q[a])
             return _log_normaliser(law, log_heads), error, n
         length = _lengthen(target, given, rest, damping, step, length, n)
         for a in range(len(target)):

@@ -175,7 +175,7 @@ class ConditionalPoisson(ExplicitDesign):
         return np.where(first == second, self.marginals[first], np.maximum(joint, 0.0))
 
     def _log_prob(self, rows: Ints) -> Floats:
-        return sum_weights(self.log_weights, rows) - self.log_normaliser
+        return sum_weights(self.log_weights, len(self._always), rows) - self.log_normaliser
 
     def state(self) -> dict[str, Floats]:
         """Arrays from which :meth:`from_state` makes a design that draws the same, bit for bit."""
@@ -281,10 +281,9 @@ def check_same_arms(marginals: ArrayLike, m: int) -> None:
 
 
 @compiled
-def sum_weights(log_weights: Floats, rows: Ints) -> Floats:
+def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
     """Sum of the members' finite log weights; -inf if an arm that is always in is missing."""
     sums = np.zeros(len(rows))
-    n_always = np.sum(log_weights == np.inf)
     for i in range(len(rows)):
         always = 0
         for arm in rows[i]:
@@ -302,9 +301,13 @@ def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
     """Build the table of the odds; empty where k draws from it would rarely be distinct."""
     if k == 0:
         return np.zeros(1, np.uint64)
-    top = theta.max()
-    odds = np.exp(theta - top)
-    log_accepted = math.lgamma(k + 1) + log_normaliser - k * (top + np.log(odds.sum()))
+    top, total, odds = -np.inf, 0.0, np.empty(len(theta))
+    for x in theta:
+        top = max(top, x)
+    for a in range(len(theta)):
+        odds[a] = math.exp(theta[a] - top)
+        total += odds[a]
+    log_accepted = math.lgamma(k + 1) + log_normaliser - k * (top + math.log(total))
     if log_accepted < math.log(MIN_ACCEPTANCE):
         return np.empty(0, np.uint64)
     return build_alias(odds)
@@ -319,7 +322,7 @@ def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats
     start from its number.
     """
     bits = alias_bits(table)
-    seen, trial = np.full(len(arms), -1, np.int64), 0
+    seen, trial = np.zeros(len(arms), np.int64), 1
     for i in range(len(rows)):
         state, r = start_row(numbers[i]), 0
         while r < k:

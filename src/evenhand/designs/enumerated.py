@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from evenhand.checks import check_marginals, check_positive
 from evenhand.designs.calibration import fix_certain
@@ -94,7 +93,8 @@ class EnumeratedMaxEntropy(ExplicitDesign):
         return cls(theta, k, found)
 
     def _log_prob(self, rows: Ints) -> Floats:
-        return sum_weights(self.log_weights, rows) - self._log_normaliser
+        n_always = int(np.sum(self.log_weights == np.inf))
+        return sum_weights(self.log_weights, n_always, rows) - self._log_normaliser
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return draw_listed(self._table, self.sets, rng.random(n))
@@ -170,6 +170,8 @@ def _bfgs(
     begin: Floats, wanted: Floats, k: int, tol: float, curvature: Floats | None
 ) -> tuple[Floats, Floats]:
     """Minimise the dual; its gradient is the error in the marginals."""
+    from scipy.optimize import minimize  # an eighth of a second to import: only where it is needed
+
     sets = all_sets(len(begin), k)
     target = 1.0 / (1.0 + np.exp(-wanted))
 

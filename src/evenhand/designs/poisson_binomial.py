@@ -36,8 +36,9 @@ def centre(theta: Floats, k: int, near: float = 0.0) -> float:
 
     ``near`` is how many standard deviations of their number are near enough.
     """
-    low, high = -theta.max() - 750.0, 750.0 - theta.min()  # exp(-750) is 0: all tails, all heads
-    shift = 0.0
+    low, high, shift = np.inf, -np.inf, 0.0
+    for x in theta:  # exp(-750) is 0: all tails, all heads
+        low, high = min(low, -x - 750.0), max(high, 750.0 - x)
     for _ in range(200):
         heads, slope = -float(k), 0.0
         for a in range(len(theta)):
@@ -82,14 +83,10 @@ def n_points(m: int, variance: float) -> int:
 @compiled
 def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
     """Recursion over the coins, two at a time, forward and backward; counts what is rarer."""
-    if 2 * k > len(p):  # fewer tails
-        return _count_pairs(q, p, len(p) - k, rest, pi)
-    return _count_pairs(p, q, k, pi, rest)
-
-
-@compiled
-def _count_pairs(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
-    m, width = len(p), k + 1
+    m = len(p)
+    if 2 * k > m:  # fewer tails
+        p, q, k, pi, rest = q, p, m - k, rest, pi
+    width = k + 1
     n_pairs = (m + 1) // 2
     # forward[i * width + j]: chance of j heads among the first i pairs
     forward = np.empty((n_pairs + 1) * width)
@@ -143,7 +140,10 @@ def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
     """
     cosines, sines, g_re, g_im, n = contour(p, q, k)
     m = len(p)
-    total = 1.0 + 2.0 * g_re.sum()
+    total = 0.0
+    for g in g_re:
+        total += g
+    total = 1.0 + 2.0 * total
     pi[:], rest[:] = 1.0, 1.0
     block = 1024  # coins at a time, so that they stay in the nearest cache
     for start in range(0, m, block):
@@ -166,11 +166,15 @@ def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
 @compiled
 def contour(p: Floats, q: Floats, k: int) -> tuple[Floats, Floats, Floats, Floats, int]:
     """Return cos, sin and g at the points of the upper half circle that count, and their number."""
-    n = n_points(len(p), (p * q).sum())
+    variance = 0.0
+    for a in range(len(p)):
+        variance += p[a] * q[a]
+    n = n_points(len(p), variance)
     kept = _points_that_count(p, q, n)
-    angles = 2.0 * math.pi / n * np.arange(1, kept + 1)
-    cosines, sines = np.cos(angles), np.sin(angles)
-    g_re, g_im = np.ones(kept), np.zeros(kept)
+    cosines, sines, g_re, g_im = np.empty(kept), np.empty(kept), np.empty(kept), np.empty(kept)
+    for j in range(kept):
+        angle = 2.0 * math.pi / n * (j + 1)
+        cosines[j], sines[j], g_re[j], g_im[j] = math.cos(angle), math.sin(angle), 1.0, 0.0
     for a in range(len(p)):
         for j in range(kept):
             z_re, z_im = q[a] + p[a] * cosines[j], p[a] * sines[j]

@@ -44,7 +44,9 @@ class Uniform(ExplicitDesign):
 def draw_uniform(m: int, k: int, numbers: Floats) -> Ints:
     """Draw one ordered k-subset of range(m) per number: the first k steps of a shuffle."""
     rows = np.empty((len(numbers), k), np.int64)
-    arms, swaps = np.arange(m), np.empty(k, np.int64)
+    arms, swaps = np.empty(m, np.int64), np.empty(k, np.int64)
+    for a in range(m):
+        arms[a] = a
     for i in range(len(numbers)):
         state = start_row(numbers[i])
         for r in range(k):

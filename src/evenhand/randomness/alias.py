@@ -13,15 +13,26 @@ from evenhand.typing import Floats, Words, compiled
 @compiled
 def build_alias(weights: Floats) -> Words:
     """Build the table of a law proportional to non-negative weights."""
-    n, bits = 1, 0
+    n, bits, unit = 1, 0, 2.0**64
     while n < len(weights):
-        n, bits = 2 * n, bits + 1
-    keep, table = np.zeros(n), np.arange(n).astype(np.uint64)
-    keep[: len(weights)] = weights * (n / weights.sum())
-    small, large = np.flatnonzero(keep < 1.0), np.flatnonzero(keep >= 1.0)
-    n_small, n_large = len(small), len(large)
-    unit = 2.0 ** (64 - bits)
-    while n_small > 0 and n_large > 0:  # cells left over keep all their draws
+        n, bits, unit = 2 * n, bits + 1, 0.5 * unit
+    total = 0.0
+    for weight in weights:
+        total += weight
+    keep, table = np.zeros(n), np.empty(n, np.uint64)
+    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
+    n_small = n_large = 0
+    for i in range(n):
+        table[i] = i
+        if i < len(weights):
+            keep[i] = weights[i] * (n / total)
+        if keep[i] < 1.0:
+            small[n_small] = i
+            n_small += 1
+        else:
+            large[n_large] = i
+            n_large += 1
+    while n_small > 0 and n_large > 0:  # cells left over are full: theirs is their own entry
         n_small -= 1
         poor, rich = small[n_small], large[n_large - 1]
         chance = np.uint64(keep[poor] * unit)

@@ -75,7 +75,8 @@ def _fill(current: Ints, m: int, rows: Ints) -> None:
     """Write successive combinations into ``rows`` and leave the next one in ``current``."""
     size = len(current)
     for row in range(len(rows)):
-        rows[row] = current
+        for j in range(size):
+            rows[row, j] = current[j]
         i = size - 1
         while i >= 0 and current[i] == m - size + i:
             i -= 1
@@ -102,12 +103,14 @@ def mean_products(x: Floats, k: int) -> Floats:
     while top >= 0:
         low, high = lows[top], highs[top]
         if high - low == 1:
-            table[low] = means[top]
+            for s in range(k):
+                table[low, s] = means[top, s]
             top -= 1
             continue
         middle = (low + high) // 2
         outside = m - (high - low)
-        means[top + 1] = means[top]
+        for s in range(k):
+            means[top + 1, s] = means[top, s]
         for i in range(low, middle):
             _take_in(means[top + 1], outside + i - low, x[i])
         for i in range(middle, high):
