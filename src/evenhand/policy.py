@@ -88,15 +88,25 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
     return fill(np.clip(vector, 0.0, 1.0), k)
 
 
+@compiled
 def fill(scores: Floats, k: int) -> Floats:
     """Waterfill unchecked scores; if at most k are positive, these get 1, others share the rest."""
-    m, positive = len(scores), np.count_nonzero(scores)
+    m, positive, top = len(scores), 0, 0.0
+    for score in scores:
+        positive += score > 0.0
+        top = max(top, score)
+    result = np.empty(m)
     if positive <= k:
         rest = 0.0 if positive == m else (k - positive) / (m - positive)
-        return np.where(scores > 0.0, 1.0, rest)
-    shares = scores / scores.max()  # no sum overflows
-    c, left, among = find_scale(shares, 0.0, 1.0, k)
-    return np.where(c * shares > 1.0, 1.0, left * shares / among)
+        for a in range(m):
+            result[a] = 1.0 if scores[a] > 0.0 else rest
+        return result
+    for a in range(m):
+        result[a] = scores[a] / top  # no sum overflows
+    c, left, among = find_scale(result, 0.0, 1.0, k)
+    for a in range(m):
+        result[a] = 1.0 if c * result[a] > 1.0 else left * result[a] / among
+    return result
 
 
 def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats:

@@ -1,5 +1,6 @@
 """A design mixed with the uniform one."""
 
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -52,10 +53,16 @@ class Mixture(ExplicitDesign, Generic[D]):
         return rows
 
     def _log_prob(self, rows: Ints) -> Floats:
-        with np.errstate(divide="ignore"):  # either share may be 0
-            shares = np.log1p(-self.eta), np.log(self.eta)
-        uniform = shares[1] - log_comb(self.m, self.k)
-        return np.logaddexp(shares[0] + self.design._log_prob(rows), uniform)
+        log_rest, log_eta = log_shares(self.eta)
+        uniform = log_eta - log_comb(self.m, self.k)
+        return np.logaddexp(log_rest + self.design._log_prob(rows), uniform)
 
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"
+
+
+@lru_cache(maxsize=64)  # a learner makes thousands of mixtures of one share
+def log_shares(eta: float) -> tuple[float, float]:
+    """Logarithms of the shares of the design and of the uniform law; either may be 0."""
+    with np.errstate(divide="ignore"):
+        return float(np.log1p(-eta)), float(np.log(eta))

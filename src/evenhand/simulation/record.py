@@ -141,9 +141,10 @@ class Record:
     def add_rewards(self, batch: Batch, rewards: ArrayLike) -> None:
         """Add the rewards of a batch; the empty set has none, and nan is one not observed."""
         told = np.asarray(rewards, dtype=np.float64).reshape(batch.sizes.shape)
-        observed = told[(batch.sizes > 0) & ~np.isnan(told)]
-        self.rewards += float(observed.sum())
-        self.observed += observed.size
+        if not batch.sizes.all() or np.isnan(told.sum()):
+            told = told[(batch.sizes > 0) & ~np.isnan(told)]
+        self.rewards += float(told.sum())
+        self.observed += told.size
 
     def finish(self) -> Run:
         """Return what was recorded."""
