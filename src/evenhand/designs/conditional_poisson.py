@@ -243,9 +243,9 @@ class ConditionalPoisson(ExplicitDesign):
         """All sets that can be drawn, with their probabilities, up to 65536 of them."""
         if self._n_sets > MAX_LISTED:
             return None
-        chosen = self._free[all_sets(len(self._free), self._k_free)]
-        certain = np.broadcast_to(self._always, (len(chosen), len(self._always)))
-        sets = np.concatenate([certain, chosen], axis=1)
+        sets = np.empty((self._n_sets, self.k), np.int64)
+        sets[:, : len(self._always)] = self._always
+        sets[:, len(self._always) :] = self._free[all_sets(len(self._free), self._k_free)]
         return sets, np.exp(self._log_prob(sets))
 
     @cached_property

@@ -56,6 +56,7 @@ class EnumeratedMaxEntropy(ExplicitDesign):
             self.sets = np.empty((len(listed), k), np.int64)
             self.sets[:, : len(always)] = always
             self.sets[:, len(always) :] = np.flatnonzero(free)[listed]
+            self.sets.flags.writeable = False  # as those of all_sets are
         self._curvature: Floats | None = None
         theta = log_weights[free]
         self._log_normaliser, self.probabilities, given = _expectations(theta, listed)

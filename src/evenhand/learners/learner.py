@@ -13,15 +13,18 @@ from numpy.typing import ArrayLike
 
 from evenhand import designs
 from evenhand.checks import check_budget, check_integer, check_memory
-from evenhand.designs import Design
+from evenhand.designs import ConditionalPoisson, Design
+from evenhand.designs.warming import warm
 from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.snapshot import check_frame, sealed
+from evenhand.learners.rewards import check_rewards
+from evenhand.policy import fill
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints
 
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
 
@@ -215,6 +218,28 @@ class Learner(ABC):
             self.ledger.close(rows, gaps and np.isnan(values).all(axis=1))
             self._settle(rows)
 
+    def warm(self) -> None:
+        """Compile now what this learner may need later, so that no other call waits for it.
+
+        Where nothing is compiled yet that takes some ten seconds; compiled code is kept on disk. A
+        throw-away learner with the same options does the work: this one stays as it is.
+        """
+        kind = type(self)
+        given = arguments(kind, self._config())
+        for design in {ConditionalPoisson, *(x for x in given.values() if isinstance(x, type))}:
+            warm(design)
+        fill(np.array([3.0, 2.0, 1.0]), 1)  # a late phase may be the first to need it
+        twin, batches = kind(**given, seed=0), list[Batch]()
+        while not twin.done and len(batches) < 8:  # beyond each arm's first turn
+            batches.append(twin.ask())
+            if len(batches) > 2:
+                twin.tell(batches[-1], _half_missing(batches[-1]))
+        twin = kind.restore(twin.snapshot())
+        for batch in batches[:2]:  # late: drawn again, and told row by row
+            for row in (batch.rows([i]) for i in range(min(2, batch.learns * len(batch.orders)))):
+                twin.tell(row, _half_missing(row))
+        twin.estimate()
+
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
         """Return the next queries; ``limit`` is at least 1 and within the horizon."""
@@ -316,6 +341,13 @@ class Learner(ABC):
         return self.estimate()._repr_html_()
 
 
+def _half_missing(batch: Batch) -> Floats:
+    """Rewards of a batch of which every other one is missing."""
+    rewards = np.full(batch.sizes.size, 0.5)
+    rewards[1::2] = np.nan
+    return rewards
+
+
 def options(kind: type[Learner]) -> list[str]:
     """Names of a learner's constructor arguments, apart from the seed."""
     return [name for name in inspect.signature(kind).parameters if name != "seed"]
@@ -362,51 +394,3 @@ def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
     if not isinstance(name, str) or name not in Learner.kinds:
         raise ValueError(f"snapshot must be of one of {sorted(Learner.kinds)}, got {name!r}")
     return Learner.kinds[name]
-
-
-def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
-    """Return one reward per query in the shape of the sizes, and whether some are missing.
-
-    A missing one is nan, that of the empty set 0.
-    """
-    try:
-        given = np.array(rewards)
-        if given.dtype.kind not in "fiub":
-            numbers = all(x is None or isinstance(x, int | float) for x in given.reshape(-1))
-            given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"rewards must be numbers in the shape {sizes.shape}, nan where missing, "
-            f"got {rewards!r}"
-        ) from None
-    if given.shape != sizes.shape and given.shape not in (
-        (sizes.size,),
-        () if sizes.size == 1 else None,
-    ):
-        raise ValueError(
-            f"rewards must have shape {sizes.shape}, or be {sizes.size} numbers in a row, "
-            f"got {given.shape}"
-        )
-    values = given.reshape(sizes.shape).astype(np.float64)
-    row, column, gaps = first_bad_reward(values, sizes)
-    if row >= 0:
-        raise ValueError(
-            "rewards must lie in [0, 1], "
-            f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
-        )
-    return values, gaps
-
-
-@compiled
-def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int, bool]:
-    """First entry outside [0, 1], else -1, and whether any is nan; the empty set's is set to 0."""
-    (n, s), gaps = rewards.shape, False
-    for i in range(n):
-        for j in range(s):
-            if sizes[i, j] == 0:
-                rewards[i, j] = 0.0
-            elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
-                return i, j, gaps
-            elif np.isnan(rewards[i, j]):
-                gaps = True
-    return -1, -1, gaps
