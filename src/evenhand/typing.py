@@ -15,6 +15,12 @@ Words = NDArray[np.uint64]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # kernels are called by Python and by each other, never by C
+}
 KERNELS: list[Any] = []  # all compiled functions of the modules imported so far
 
 
@@ -24,11 +30,6 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     Compiling takes time when first used, much of it in a few functions of numpy: assigning an array
     to a slice, ``np.where``, reductions and ``np.arange`` are written as loops in kernels.
     """
-    kernel: Callable[P, R] = njit(  # type: ignore[call-overload]
-        cache=True,
-        nogil=True,
-        error_model="numpy",
-        no_cfunc_wrapper=True,  # kernels are called from Python and from each other, never from C
-    )(function)
+    kernel: Callable[P, R] = njit(**OPTIONS)(function)
     KERNELS.append(kernel)
     return kernel

@@ -270,8 +270,10 @@ class ConditionalPoisson(ExplicitDesign):
 
 def list_sets(free: Ints, always: Ints, k: int) -> Ints:
     """All k-sets of the arms always in, which come first, and of free arms."""
-    chosen = free[all_sets(len(free), k - len(always))]
-    return np.concatenate([np.tile(always, (len(chosen), 1)), chosen], axis=1)
+    chosen = all_sets(len(free), k - len(always))
+    sets = np.empty((len(chosen), k), np.int64)
+    sets[:, : len(always)], sets[:, len(always) :] = always, free[chosen]
+    return sets
 
 
 def check_same_arms(marginals: ArrayLike, m: int) -> None:

@@ -168,6 +168,7 @@ def draw_listed(table: Words, sets: NDArray[np.integer[Any]], numbers: Floats) -
     """Draw one listed set per number, in random order, by the alias table of their law."""
     k = sets.shape[1]
     orders = all_orders(k) if k <= MAX_ORDERED else np.arange(k, dtype=np.uint32)[None, :]
+    orders.flags.writeable = False  # always, else the kernel is compiled twice
     return _draw_listed(table, sets, orders, numbers)
 
 

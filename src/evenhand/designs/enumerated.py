@@ -51,7 +51,10 @@ class EnumeratedMaxEntropy(ExplicitDesign):
         free = np.isfinite(log_weights)
         always = np.flatnonzero(log_weights == np.inf)
         chosen = all_sets(int(free.sum()), k - len(always))
-        self.sets = chosen if free.all() else list_sets(np.flatnonzero(free), always, k)
+        self.sets = chosen
+        if not free.all():
+            self.sets = list_sets(np.flatnonzero(free), always, k)
+            self.sets.flags.writeable = False  # as those of all_sets are: one type for kernels
         self._curvature = curvature  # inverse Hessian of the dual, where the next refit starts
         self._log_normaliser, self.probabilities, given = _expectations(log_weights[free], chosen)
         self.marginals = (log_weights == np.inf).astype(np.float64)

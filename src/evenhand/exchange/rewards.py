@@ -1,4 +1,4 @@
-"""Rewards as they are told."""
+"""Rewards as they are told: one number in [0, 1] per query, nan where it is missing."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
             f"rewards must have shape {sizes.shape}, or be a flat list of {sizes.size}, "
             f"got {given.shape}"
         )
-    values = given.reshape(sizes.shape).astype(np.float64)
+    values = given.reshape(sizes.shape).astype(np.float64, order="C")
     row, column, gaps = first_bad_reward(values, sizes)
     if row >= 0:
         raise ValueError(

@@ -227,7 +227,7 @@ def forecast_from(sums: Sums, single: Alone) -> tuple[Forecast, Floats]:
     gamma = float(np.clip(fitted, 1e-4, highest))
     left = np.maximum(1.0 - gamma * single.worth, 0.02)
     missed = mean_products(left, k).T  # (k, m): what 0..k-1 random others leave to an arm
-    expected = (1.0 - left * missed) / gamma
+    expected = np.ascontiguousarray((1.0 - left * missed) / gamma)
     n, total, _ = sums.surprises.T
     offset = np.where(n > 1.0, total / np.maximum(n, 1.0), 0.0)
     return Forecast(single.worth, gamma, expected, offset), 1.0 - missed.mean(axis=0)

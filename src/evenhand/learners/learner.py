@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_budget, check_integer, check_memory
+from evenhand.designs import ConditionalPoisson
+from evenhand.designs.warming import warm
 from evenhand.estimate import Estimate
 from evenhand.exchange import Batch, Exposure, Ledger, Roster
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
@@ -18,6 +20,7 @@ from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
 from evenhand.learners.arguments import arguments, as_json, in_short, options
+from evenhand.policy import fill
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Floats, Ints
@@ -216,6 +219,28 @@ class Learner(ABC):
             self.ledger.settle(rows, missing=nothing)
             self._settle(rows)
 
+    def warm(self) -> None:
+        """Compile now what this learner may need later, so that no other call waits for it.
+
+        Where nothing is compiled yet that takes some ten seconds; compiled code is kept on disk. A
+        throw-away learner with the same options does the work: this one stays as it is.
+        """
+        kind = type(self)
+        given = arguments(kind, self._config())
+        for design in {ConditionalPoisson, *(x for x in given.values() if isinstance(x, type))}:
+            warm(design)
+        fill(np.array([3.0, 2.0, 1.0]), 1)  # a late phase may be the first to need it
+        twin, batches = kind(**given, seed=0), list[Batch]()
+        while not twin.done and len(batches) < 8:  # beyond each arm's first turn
+            batches.append(twin.ask())
+            if len(batches) > 2:
+                twin.tell(batches[-1], _half_missing(batches[-1]))
+        twin = kind.restore(twin.snapshot())
+        for batch in batches[:2]:  # late: drawn again, and told row by row
+            for row in (batch.rows([i]) for i in range(min(2, batch.learns * len(batch.orders)))):
+                twin.tell(row, _half_missing(row))
+        twin.estimate()
+
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
         """Return the next queries; ``limit`` is at least 1 and within the horizon."""
@@ -315,6 +340,13 @@ class Learner(ABC):
 
     def _repr_html_(self) -> str:
         return self.estimate()._repr_html_()
+
+
+def _half_missing(batch: Batch) -> Floats:
+    """Rewards of a batch of which every other one is missing."""
+    rewards = np.full(batch.sizes.size, 0.5)
+    rewards[1::2] = np.nan
+    return rewards
 
 
 def learner_of(snapshot: dict[str, Any]) -> type[Learner]:
