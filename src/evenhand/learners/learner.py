@@ -188,11 +188,12 @@ class Learner(ABC):
         Parameters
         ----------
         batch
-            What ``ask`` returned, its :meth:`~evenhand.Batch.rows`, or a copy of it.
+            What ``ask`` returned, its :meth:`~evenhand.exchange.Batch.rows`, or a copy of it.
         rewards
             (n, s), one reward in [0, 1] per query; or a flat list of all of them, in the order of
-            :meth:`~evenhand.Batch.sets`; or a plain number for a single query. nan or None closes
-            an entry for good: the gains that need it are skipped. The empty set's entry is ignored.
+            :meth:`~evenhand.exchange.Batch.sets`; or a plain number for a single query. nan or None
+            closes an entry for good: the gains that need it are skipped. The empty set's entry is
+            ignored.
 
         A refused call leaves the learner as it was.
         """
