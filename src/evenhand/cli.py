@@ -148,8 +148,7 @@ def merit(
     k: Annotated[int, typer.Argument(help="Most arms in a set.")],
 ) -> None:
     """Print the K-Shapley values and the fair policy of a game of yours."""
-    import numpy as np
-
+    from evenhand.exchange.roster import check_names
     from evenhand.lab.games import build_game
     from evenhand.policy import fair_policy
 
@@ -159,13 +158,17 @@ def merit(
             "for a function make in mygame.py write mygame:make"
         )
     sys.path.insert(0, str(Path.cwd()))
-    known = build_game({"kind": game}, k).known
-    policy = fair_policy(np.maximum(known.merit, 0.0), k)
-    typer.echo(" arm      merit     stderr     policy")
-    for arm, row in enumerate(zip(known.merit, known.stderr, policy, strict=True)):
-        typer.echo(f"{arm:4d} " + " ".join(f"{number:10.6f}" for number in row))
-    if (harmful := np.flatnonzero(known.merit < 0.0)).size:
-        typer.echo(f"negative merits count as 0 in the policy: arms {harmful.tolist()}", err=True)
+    setting = build_game({"kind": game}, k)
+    known, policy = setting.known, fair_policy(setting.known, k)
+    names = check_names(getattr(setting.game, "names", None), len(policy))
+    arms = names or [str(arm) for arm in range(len(policy))]
+    width = max(4, *map(len, arms))
+    typer.echo(f"{'arm':>{width}}      merit     stderr     policy")
+    for arm, *row in zip(arms, known.merit, known.stderr, policy, strict=True):
+        typer.echo(f"{arm:>{width}} " + " ".join(f"{number:10.6f}" for number in row))
+    harmful = [arm for arm, value in zip(arms, known.merit, strict=True) if value < 0.0]
+    if harmful:
+        typer.echo(f"negative merits count as 0 in the policy: {', '.join(harmful)}", err=True)
 
 
 @app.command()

@@ -449,6 +449,19 @@ def test_a_game_of_ones_own(tmp_path, monkeypatch):
         assert "0.300000" in table
 
 
+def test_merits_are_printed_by_name_where_a_game_has_names(tmp_path, monkeypatch):
+    (tmp_path / "named.py").write_text(
+        "from evenhand.games import additive\n"
+        "def make():\n    game = additive([0.3, -0.1])\n    game.names = ['ada', 'barnaby']\n"
+        "    return game\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    done = invoke("merit", "named:make", 1)
+    assert done.exit_code == 0, done.output
+    assert [line.split()[0] for line in done.stdout.splitlines()[:3]] == ["arm", "ada", "barnaby"]
+    assert "negative merits count as 0 in the policy: barnaby" in done.output
+
+
 def test_a_negative_merit_is_printed_and_counts_as_nothing(tmp_path, monkeypatch):
     (tmp_path / "harmful.py").write_text(
         "from evenhand.games import Carrier\n"
@@ -460,7 +473,7 @@ def test_a_negative_merit_is_printed_and_counts_as_nothing(tmp_path, monkeypatch
     rows = [line.split() for line in done.stdout.splitlines()[1:4]]
     assert [row[1] for row in rows] == ["-0.025000", "0.475000", "0.000000"]
     assert [float(row[3]) for row in rows] == [0.5, 1.0, 0.5]
-    assert "negative merits count as 0 in the policy: arms [0]" in done.output
+    assert "negative merits count as 0 in the policy: 0\n" in done.output
     game = '{ kind = "harmful:make" }'
     text = TINY.replace('{ kind = "synthetic", m = 5 }', game)
     (cell, *_) = parse(text, "harmful.toml").all_cells()
