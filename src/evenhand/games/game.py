@@ -24,8 +24,8 @@ class Game(Protocol):
 
     A game may also have ``kshapley(k)``, its merits in closed form; ``pull_coupled``, observations
     of all prefixes of a row under common randomness; ``noise``, None where rewards are exact;
-    ``names`` of the arms; ``trajectory``, the version of its random numbers; and ``needs_gpu``, True
-    where it needs one.
+    ``names`` of the arms; ``trajectory``, the version of its random numbers; and ``needs_gpu``,
+    True where it needs one.
 
     Examples
     --------
