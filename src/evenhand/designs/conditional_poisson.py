@@ -19,7 +19,7 @@ from evenhand.checks import (
 from evenhand.designs.calibration import LOG_WEIGHTS, MARGINALS, NOTHING, REST, calibrate, describe
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import contour, sigmoid
+from evenhand.designs.poisson_binomial import contour, points_for, sigmoid
 from evenhand.designs.state import check_log_weights, read_log_weights, read_part
 from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row
@@ -102,7 +102,9 @@ class ConditionalPoisson(ExplicitDesign):
     def _calibrate(cls, target: Floats, k: int, tol: float, old: Floats) -> Self:
         check_positive("tol", tol)
         law = np.empty((5, len(target)))
-        log_normaliser, error, steps = calibrate(target, k, tol, old, law)
+        log_normaliser, error, steps = calibrate(
+            target, k, tol, old, law, points_for(len(target), k)
+        )
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
@@ -170,7 +172,9 @@ class ConditionalPoisson(ExplicitDesign):
     def _joint(self, i: Ints, j: Ints) -> Floats:
         """Joint marginals of free arms by the contour sum: take both coins out."""
         p, q = self._coins
-        cosines, sines, g_re, g_im, _ = contour(p, q, self._k_free)
+        points = np.empty((4, len(p) // 2 + 1))
+        kept, _ = contour(p, q, self._k_free, points)
+        cosines, sines, g_re, g_im = points[:, :kept]
         turn: ComplexFloats = cosines + 1j * sines
         g = (g_re + 1j * g_im) * turn**2
         total = 1.0 + 2.0 * g_re.sum()
