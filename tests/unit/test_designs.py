@@ -28,7 +28,8 @@ def random_policy(m, k, spread, seed=0):
 
 def conditioned(method, p, q, k):
     pi, rest = np.empty_like(p), np.empty_like(p)
-    return method(p, q, k, pi, rest), pi, rest
+    memory = [np.empty((4, len(p) // 2 + 1))] if method is by_contour else []
+    return method(p, q, k, pi, rest, *memory), pi, rest
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 3.0, 12.0])

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from evenhand.designs.poisson_binomial import centre, condition, sigmoid
+from evenhand.designs.poisson_binomial import centre, condition, points_for, sigmoid
 from evenhand.typing import Floats, compiled
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
@@ -33,18 +33,18 @@ def describe(log_weights: Floats, k: int, law: Floats) -> float:
         k_free = k - int(p.sum())
         theta[free] += centre(log_weights[free], k_free, NEAR)
         p[free], q[free] = sigmoid(theta[free])
-    log_heads = condition(p, q, k, law[MARGINALS], law[REST])
+    log_heads = condition(p, q, k, law[MARGINALS], law[REST], points_for(len(p), k))
     return _log_normaliser(law, log_heads)
 
 
 @compiled
 def calibrate(
-    target: Floats, k: int, tol: float, old: Floats, law: Floats
+    target: Floats, k: int, tol: float, old: Floats, law: Floats, points: Floats | None
 ) -> tuple[float, float, int]:
     """Find the law whose marginals are the target; returns log Z, the error left and the steps.
 
-    ``old`` is a law to begin with, or :data:`NOTHING`. Target entries of nearly 0 or 1 that leave
-    no choice are set to it.
+    ``old`` is a law to begin with, or :data:`NOTHING`; ``points`` is what conditioning needs.
+    Target entries of nearly 0 or 1 that leave no choice are set to it.
     """
     fix_certain(target, k)
     given, rest, p, q = law[MARGINALS], law[REST], law[HEADS], law[TAILS]
@@ -52,7 +52,7 @@ def calibrate(
     length, n = 1.0, _begin(target, old, p, q, damping, step)
     while True:
         _recentre(p, q, k)
-        log_heads = condition(p, q, k, given, rest)
+        log_heads = condition(p, q, k, given, rest, points)
         error = 0.0
         for a in range(len(target)):
             if not abs(given[a] - target[a]) <= error:  # nan shows

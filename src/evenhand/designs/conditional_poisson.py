@@ -28,7 +28,7 @@ from evenhand.designs.calibration import (
 )
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.head_tree import HeadTree, build_tree, draw_heads
-from evenhand.designs.poisson_binomial import contour, sigmoid
+from evenhand.designs.poisson_binomial import contour, points_for, sigmoid
 from evenhand.designs.state import check_log_weights, read_log_weights, read_part
 from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row
@@ -107,7 +107,9 @@ class ConditionalPoisson(ExplicitDesign):
     def _calibrate(cls, target: Floats, k: int, tol: float, old: Floats) -> Self:
         check_positive("tol", tol)
         law = np.empty((5, len(target)))
-        log_normaliser, error, steps = calibrate(target, k, tol, old, law)
+        log_normaliser, error, steps = calibrate(
+            target, k, tol, old, law, points_for(len(target), k)
+        )
         if not error <= tol:
             raise RuntimeError(
                 f"the fit did not converge: error {error:.3g} in a marginal after {steps} "
@@ -162,7 +164,9 @@ class ConditionalPoisson(ExplicitDesign):
                 raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {outside[0]}")
             first, second = chosen[:, 0], chosen[:, 1]
         p, q = self._law[HEADS], self._law[TAILS]
-        cosines, sines, g_re, g_im, _ = contour(p, q, self.k)
+        points = np.empty((4, self.m // 2 + 1))
+        kept, _ = contour(p, q, self.k, points)
+        cosines, sines, g_re, g_im = points[:, :kept]
         turn: ComplexFloats = cosines + 1j * sines
 
         def without(arms: Ints) -> ComplexFloats:

@@ -57,15 +57,22 @@ def centre(theta: Floats, k: int, near: float = 0.0) -> float:
     return shift
 
 
+def points_for(m: int, k: int) -> Floats | None:
+    """Memory for the points of the contour; None where the recursion is cheaper."""
+    return None if min(k, m - k) <= RECURSION_UP_TO else np.empty((4, m // 2 + 1))
+
+
 @compiled
-def condition(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+def condition(
+    p: Floats, q: Floats, k: int, pi: Floats, rest: Floats, points: Floats | None
+) -> float:
     """Return log P(N = k); fill in the marginals given N = k, and 1 minus them.
 
-    By the cheaper method.
+    ``points`` are those of :func:`points_for`; while they are None no contour is compiled.
     """
-    if min(k, len(p) - k) <= RECURSION_UP_TO:
+    if points is None:
         return by_recursion(p, q, k, pi, rest)
-    return by_contour(p, q, k, pi, rest)
+    return by_contour(p, q, k, pi, rest, points)
 
 
 @compiled
@@ -131,24 +138,24 @@ def _pair(p: Floats, q: Floats, i: int) -> tuple[float, float, float, float]:
 
 
 @compiled
-def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats, points: Floats) -> float:
     r"""Trapezoidal rule on the unit circle, exact up to aliasing.
 
     :math:`P(N=k) = \frac1n \sum_j g_j` with :math:`g_j = e^{-ikx_j} \prod_a z_{aj}` and
     :math:`z_{aj} = q_a + p_a e^{ix_j}`; taking coin a out divides by :math:`z_{aj}`. The modulus of
     the product falls like a Gaussian, so few points count. Conjugate points come in pairs.
     """
-    cosines, sines, g_re, g_im, n = contour(p, q, k)
-    m = len(p)
-    total = 0.0
-    for g in g_re:
-        total += g
+    kept, n = contour(p, q, k, points)
+    cosines, sines, g_re, g_im = points[0], points[1], points[2], points[3]
+    m, total = len(p), 0.0
+    for j in range(kept):
+        total += g_re[j]
     total = 1.0 + 2.0 * total
     pi[:], rest[:] = 1.0, 1.0
     block = 1024  # coins at a time, so that they stay in the nearest cache
     for start in range(0, m, block):
         stop = min(start + block, m)
-        for j in range(len(g_re)):
+        for j in range(kept):
             c, s = cosines[j], sines[j]
             shifted_re = g_re[j] * c - g_im[j] * s
             shifted_im = g_re[j] * s + g_im[j] * c
@@ -164,14 +171,17 @@ def by_contour(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
 
 
 @compiled
-def contour(p: Floats, q: Floats, k: int) -> tuple[Floats, Floats, Floats, Floats, int]:
-    """Return cos, sin and g at the points of the upper half circle that count, and their number."""
+def contour(p: Floats, q: Floats, k: int, points: Floats) -> tuple[int, int]:
+    """Write cos, sin and g at the points of the upper half circle that count into the rows.
+
+    Returns how many these are, and how many points there are on the whole circle.
+    """
     variance = 0.0
     for a in range(len(p)):
         variance += p[a] * q[a]
     n = n_points(len(p), variance)
     kept = _points_that_count(p, q, n)
-    cosines, sines, g_re, g_im = np.empty(kept), np.empty(kept), np.empty(kept), np.empty(kept)
+    cosines, sines, g_re, g_im = points[0], points[1], points[2], points[3]
     for j in range(kept):
         angle = 2.0 * math.pi / n * (j + 1)
         cosines[j], sines[j], g_re[j], g_im[j] = math.cos(angle), math.sin(angle), 1.0, 0.0
@@ -185,7 +195,7 @@ def contour(p: Floats, q: Floats, k: int) -> tuple[Floats, Floats, Floats, Float
         turn = 2.0 * math.pi * ((k * (j + 1)) % n) / n
         c, s = math.cos(turn), math.sin(turn)
         g_re[j], g_im[j] = g_re[j] * c + g_im[j] * s, g_im[j] * c - g_re[j] * s
-    return cosines, sines, g_re, g_im, n
+    return kept, n
 
 
 @compiled
