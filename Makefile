@@ -19,7 +19,7 @@ test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 --dist worksteal -q
 
 demo: $(READY)
 	$(BIN)/evenhand reproduce fig1 --max-horizon 1e6 --replications 5 --results demo

@@ -1,5 +1,6 @@
 """The maximum-entropy design by listing all K-sets: the paper's exact implementation."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from math import comb
@@ -167,15 +168,16 @@ def check_curvature(curvature: Floats, n: int) -> Floats:
 def _split_certain(target: Floats, k: int) -> tuple[Floats, Floats, int]:
     """Log-odds of the target, infinite where it leaves no choice; free ones; their budget."""
     fix_certain(target, k)
-    theta = np.log(target / (1.0 - target))
-    free = np.flatnonzero(np.isfinite(theta))
-    if len(free) == 0:
+    theta, n_free, k_free = np.empty(len(target)), 0, k
+    for a in range(len(target)):
+        theta[a] = math.log(target[a] / (1.0 - target[a]))
+        n_free += np.isfinite(theta[a])
+        k_free -= target[a] == 1.0
+    if n_free == 0:
         return theta, np.empty(0), 0
-    k_free = k - np.sum(target == 1.0)
-    wanted = theta[free]
-    wanted += centre(wanted, k_free)  # what the sum lacks to an integer
-    theta[free] = wanted
-    return theta, wanted, k_free
+    wanted = theta[np.isfinite(theta)]
+    shift = centre(wanted, k_free)  # what the sum lacks to an integer
+    return theta + shift, wanted + shift, k_free
 
 
 def _bfgs(
