@@ -49,22 +49,24 @@ iw_rarely = partial(IWKSVFair, gamma=0.8, growth=0.01)
 iw_exact = partial(IWKSVFair, gamma=0.8, design=designs.EnumeratedMaxEntropy)
 iw_exact_rarely = partial(iw_exact, growth=0.01)
 gap_letter = partial(GapE, growth=0)
+# in a short run a policy is kept for as many rounds as by default in one five times as long
+iw_short = partial(IWKSVFair, gamma=0.8, growth=0.005)
+gap_short = partial(GapE, growth=0.005)
 
 
 def test_iw_ksvfair_refreshed_on_schedule_has_the_mean_regret_of_every_round():
-    letter = final_regrets(iw_letter, 20, 5, 25_000, 20)
-    check_mean(letter - final_regrets(iw, 20, 5, 25_000, 20), 0.0, resolution=0.4 * letter.mean())
-    schedule = final_regrets(iw, 20, 5, 10**5, 40)
-    assert schedule.mean() == pytest.approx(2.9e4, rel=0.2)
+    letter = final_regrets(iw_letter, 20, 5, 20_000, 8)
+    schedule = final_regrets(iw_short, 20, 5, 20_000, 40)
+    check_mean(letter - schedule[:8], 0.0, resolution=0.4 * letter.mean())
     # negative control: policies kept as long again as all before cost regret the check sees
-    hardly = final_regrets(iw_hardly, 20, 5, 10**5, 40)
+    hardly = final_regrets(iw_hardly, 20, 5, 20_000, 40)
     with pytest.raises(AssertionError, match=r"mean .*is off"):
         check_mean(hardly - schedule, 0.0, resolution=hardly.mean())
 
 
 def test_gap_e_refreshed_on_schedule_has_the_mean_regret_of_every_round():
-    letter = final_regrets(gap_letter, 20, 5, 25_000, 20)
-    schedule = final_regrets(GapE, 20, 5, 25_000, 20)
+    letter = final_regrets(gap_letter, 20, 5, 20_000, 8)
+    schedule = final_regrets(gap_short, 20, 5, 20_000, 8)
     check_mean(letter - schedule, 0.0, resolution=0.4 * letter.mean())
 
 
@@ -91,7 +93,7 @@ def test_enumerated_and_scalable_designs_have_the_same_mean_regret_at_the_papers
     check_mean(one - other, 0.0, resolution=0.6 * one.mean())
 
 
-@pytest.mark.parametrize(("horizon", "size"), [(10**4, 7e3), (10**6, 1.2e5)])
+@pytest.mark.parametrize(("horizon", "size"), [(10**4, 7e3), (10**5, 2.9e4), (10**6, 1.2e5)])
 def test_regret_of_iw_ksvfair_is_of_the_known_size(horizon, size):
     assert final_regrets(iw, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
 
@@ -103,7 +105,7 @@ def test_regret_of_even_hand_is_of_the_known_size(horizon, size):
 
 
 def test_without_mixing_regret_is_an_order_of_magnitude_larger():
-    assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 10).mean() > 10 * 1.2e5
+    assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 4).min() > 10 * 1.2e5
 
 
 def test_urs_and_etcg_lose_at_a_constant_rate():

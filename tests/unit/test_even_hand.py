@@ -157,7 +157,7 @@ def test_a_wrong_model_is_overruled(monkeypatch):
         evidence, "lines_through", lambda sums, single, saturation: (np.full(5, 0.1), np.zeros(5))
     )
     early = [error(game, 3, 2000, s) for s in range(20)]
-    late = [error(game, 3, 1_000_000, s) for s in range(8)]
+    late = [error(game, 3, 300_000, s) for s in range(8)]
     check_fallen(early, late, 0.3)  # a plateau would stay
     monkeypatch.setattr(evidence, "trust_in", lambda model, free, variance: (np.zeros(5), 0.0))
     assert error(game, 3, 20_000, 0) > 3 * np.mean(late)  # without the correction it stays wrong
@@ -165,8 +165,8 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 
 def test_worthless_arms_are_found_and_cost_little():
     game = additive([0.0, 0.0, 0.0, 0.1, 0.15, 0.2, 0.2], noise=Bernoulli())
-    early = [error(game, 3, 3000, s) for s in range(20)]
-    late = [error(game, 3, 100_000, s) for s in range(20)]
+    early = [error(game, 3, 3000, s) for s in range(10)]
+    late = [error(game, 3, 100_000, s) for s in range(8)]
     check_fallen(early, late, 0.5)
     learner = EvenHand(7, 3, seed=1)
     target = evenhand.fair_policy(game.kshapley(3), 3)

@@ -27,30 +27,52 @@ class HeadTree(NamedTuple):
 @compiled
 def build_tree(p: Floats, q: Floats) -> HeadTree:
     """Build the laws from the leaves up, each the convolution of its children's."""
-    n_leaves = 1
+    n_leaves, levels = 1, 1
     while n_leaves * LEAF < len(p):
-        n_leaves *= 2
+        n_leaves, levels = 2 * n_leaves, levels + 1
     size = 2 * n_leaves
     starts, ends = np.zeros(size, np.int64), np.zeros(size, np.int64)
     first = np.zeros(size, np.int64)
-    chances, used = np.empty(4 * len(p) + size), 0
+    chances, used = np.empty(levels * len(p) + size), 0  # enough even if nothing is dropped
     for v in range(size - 1, 0, -1):
         if v >= n_leaves:
             law, low = _count_heads(p, q, (v - n_leaves) * LEAF), 0
         else:
             left, right = 2 * v, 2 * v + 1
-            law = np.convolve(
+            law = _convolved(
                 chances[starts[left] : ends[left]], chances[starts[right] : ends[right]]
             )
             low = first[left] + first[right]
-        here = np.flatnonzero(law > TRIM * law.max())
-        law, first[v] = law[here[0] : here[-1] + 1], low + here[0]
-        while used + len(law) > len(chances):
-            chances = np.concatenate((chances, np.empty_like(chances)))
-        starts[v], ends[v] = used, used + len(law)
-        chances[used : used + len(law)] = law
-        used += len(law)
+        begin, end = _likely(law)
+        starts[v], first[v] = used, low + begin
+        for i in range(begin, end):
+            chances[used] = law[i]
+            used += 1
+        ends[v] = used
     return HeadTree(starts, ends, first, chances[:used].copy())
+
+
+@compiled
+def _convolved(one: Floats, other: Floats) -> Floats:
+    """Law of the sum of two counts."""
+    law = np.zeros(len(one) + len(other) - 1)
+    for i in range(len(one)):
+        for j in range(len(other)):
+            law[i + j] += one[i] * other[j]
+    return law
+
+
+@compiled
+def _likely(law: Floats) -> tuple[int, int]:
+    """First and one behind the last entry that is not negligible beside the largest."""
+    least, begin, end = 0.0, 0, len(law)
+    for chance in law:
+        least = max(least, TRIM * chance)
+    while law[begin] <= least:
+        begin += 1
+    while law[end - 1] <= least:
+        end -= 1
+    return begin, end
 
 
 @compiled
@@ -82,7 +104,7 @@ def draw_heads(
     heads = np.zeros(size, np.int64)
     table = np.empty((LEAF + 1, LEAF + 1))
     for i in range(len(rows)):
-        heads[1], filled = k, 0
+        heads[1], filled = k, int(heads[0])  # 0; a literal would be a type of its own
         for v in range(1, size):
             if v < n_leaves:
                 left = _heads_of_left(tree, v, heads[v], rng) if heads[v] else 0
