@@ -21,8 +21,6 @@ from evenhand.learners.iw_ksvfair import clipped_means
 from evenhand.policy import fill
 from evenhand.typing import Floats, Ints, compiled
 
-_fill = compiled(fill)  # in a compiled loop
-
 
 @compiled
 def calibrate_plainly(
@@ -93,7 +91,7 @@ def fitted_round(
     """
     m = len(totals)
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
-    policy = _fill(clipped_means(totals, counts, 1e-4), k)
+    policy = fill(clipped_means(totals, counts, 1e-4), k)
     new = np.empty((5, m))
     log_normaliser, _, _ = calibrate(policy, k, 1e-8, law, new, None)
     q = (1.0 - eta) * new[MARGINALS] + eta * k / m

@@ -261,7 +261,7 @@ def test_eta_comes_from_gamma_or_is_given():
         (
             lambda: FairCMAB(4, 2, 100, [0.9, 0.9, 0.9, 0.9], seed=0),
             ValueError,
-            "quotas must leave room: the groups' largest need 180 queries of horizon=100; lower",
+            "quotas must fit into the horizon: the largest of each group add up to 180 queries",
         ),
     ],
 )
