@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 JSON_KEY = "evenhand"
 BROKEN = (
     *(ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError),
+    *(RuntimeError, RecursionError),  # an encrypted zip, or JSON nested without end
     *(zipfile.BadZipFile, zlib.error),
 )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenhand
+from evenhand.exchange.snapshot import sealed
 from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, EvenHand, GapE, IWKSVFair, Learner, MURaS
 from evenhand.storage import read_arrays, write_arrays
@@ -166,3 +167,59 @@ def test_two_threads_may_share_a_learner():
     assert sorted(asked) == list(range(learner.ledger.next))
     assert learner.evidence.told == len(asked) == learner.queries
     assert learner.ledger.n_open == 0
+
+
+def forged(learner, **change):
+    """A snapshot with other content and a checksum that fits."""
+    good = learner.snapshot()
+    names = ("learner", "config", "owner", "rng", "values", "arrays")
+    return sealed({**{name: good[name] for name in names}, **change})
+
+
+def test_states_of_generators_that_reach_outside_are_refused():
+    learner = URS(4, 2, seed=np.random.Generator(np.random.MT19937(1)))
+    bits = bytearray.fromhex(learner.snapshot()["rng"]["state"])
+    for place, value in ((-16, 625), (-13, 2)):  # the place in the key, small and huge
+        changed = bytearray(bits)
+        changed[place : place + 2 if place + 2 else None] = value.to_bytes(2, "little")
+        with pytest.raises(ValueError, match="pos of MT19937 must be at most 624"):
+            URS.restore(forged(learner, rng={"kind": "MT19937", "state": changed.hex()}))
+    plain = URS(4, 2, seed=1)
+    with pytest.raises(ValueError, match=r"snapshot must be as URS\.snapshot returned it"):
+        URS.restore(forged(plain, rng={"kind": "PCG64", "state": "ff" * 64}))
+
+
+def test_rewards_come_in_many_types():
+    learner = EvenHand(6, 3, sizes=[1, 1, 1], seed=1)
+    for rewards in (np.int64(1), np.float32(0.5), True, np.array([[1]], np.uint8)):
+        learner.tell(learner.ask(1), rewards)
+    assert learner.evidence.told == 4
+    wide = IWKSVFair(6, 2, 900, eta=0.5, seed=1)
+    wide.tell(wide.ask(2), [np.int64(1), None])
+    wide.tell(wide.ask(2), np.ma.masked_array([0.5, 0.9], mask=[False, True]))
+    assert wide.evidence.counts.sum() == 2  # what is masked or None is missing
+    with pytest.raises(TypeError, match="rewards must be numbers"):
+        wide.tell(wide.ask(2), [10**400, 0])
+
+
+def test_damaged_files_are_refused_kindly(tmp_path):
+    evenhand.save(URS(4, 2, seed=1), tmp_path / "learner.npz")
+    data = bytearray((tmp_path / "learner.npz").read_bytes())
+    at = data.rindex(b"PK\x01\x02")
+    data[at + 8] |= 1  # the flag of an encrypted entry
+    (tmp_path / "bad.npz").write_bytes(data)
+    with pytest.raises(ValueError, match=r"bad\.npz must be a file written by evenhand\.save"):
+        evenhand.load(tmp_path / "bad.npz")
+
+
+def test_rosters_take_names_or_a_number():
+    from evenhand.exchange import Roster
+
+    with pytest.raises(TypeError, match="names must be a list of names or a number of arms"):
+        Roster.of(2, ["a", "b"]).add("cd", joined=0)
+    for wrong in (0, -1, True):
+        with pytest.raises((TypeError, ValueError), match="names must be"):
+            Roster.of(2).add(wrong, joined=0)
+    assert Roster.of(2).add(np.int64(2), joined=0).m == 4
+    with pytest.raises(ValueError, match="ids must be of arms present, got 0"):
+        Roster.of(1).retire([0]).columns([0])

@@ -1,5 +1,7 @@
 """Rewards as they are told: one number in [0, 1] per query, nan where it is missing."""
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -12,11 +14,13 @@ def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
     A missing one is nan, that of the empty set 0.
     """
     try:
+        if isinstance(rewards, np.ma.MaskedArray):
+            rewards = np.ma.filled(rewards.astype(np.float64), np.nan)
         given = np.array(rewards)
         if given.dtype.kind not in "fiub":
-            numbers = all(x is None or isinstance(x, int | float) for x in given.reshape(-1))
+            numbers = all(x is None or isinstance(x, Real) for x in given.reshape(-1))
             given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"rewards must be numbers in the shape {sizes.shape}, nan where missing, "
             f"got {rewards!r}"

@@ -51,12 +51,14 @@ class Roster:
 
     def add(self, names: Sequence[str] | int, joined: int) -> "Roster":
         """Return the roster with newcomers: their names, or how many if arms have none."""
-        new = names if isinstance(names, int) else len(names)
+        if isinstance(names, str):
+            raise TypeError(f"names must be a list of names or a number of arms, got {names!r}")
+        given = tuple(names) if isinstance(names, Sequence) else None
+        new = check_integer("names", names, 1) if given is None else len(given)
         together = None
         if self.names is not None:
-            given = () if isinstance(names, int) else tuple(names)
-            together = check_names((*self.names, *given), self.m + new)
-        elif not isinstance(names, int):
+            together = check_names((*self.names, *(given or ())), self.m + new)
+        elif given is not None:
             raise ValueError("the arms have no names: pass how many arms to add, not names")
         ids = np.append(self.ids, self.next_id + np.arange(new))
         since = np.append(self.joined, np.full(new, check_integer("joined", joined, 0)))
@@ -72,11 +74,10 @@ class Roster:
     def columns(self, ids: ArrayLike) -> Ints:
         """Return the columns of these arms."""
         wanted = as_integers("ids", ids)
-        places = np.minimum(np.searchsorted(self.ids, wanted), self.m - 1)
-        missing = wanted[self.ids[places] != wanted]
+        missing = wanted[~np.isin(wanted, self.ids)]
         if missing.size:
             raise ValueError(f"ids must be of arms present, got {missing.reshape(-1)[0]}")
-        return places
+        return np.searchsorted(self.ids, wanted)
 
 
 def check_names(names: Any, m: int) -> tuple[str, ...] | None:

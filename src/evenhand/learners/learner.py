@@ -320,7 +320,14 @@ class Learner(ABC):
             learner._owner = str(snapshot["owner"])
             write(learner, learner._all_fields(), snapshot["values"], arrays)
             learner._set_parts(arrays)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            IndexError,
+            OverflowError,
+        ) as error:
             detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(
                 f"snapshot must be as {cls.__name__}.snapshot returned it, but {detail}"

@@ -21,8 +21,11 @@ def upgrade(snapshot: dict[str, Any]) -> dict[str, Any]:
     """
     if snapshot.get("format") != FORMAT or snapshot.get("version") != 2:
         return snapshot
-    own = {kind.__name__: kind for kind in Learner.kinds.values() if ":" not in kind.name}
-    kind = own.get(snapshot["learner"])
+    kinds = Learner.kinds.values()
+    own = {
+        kind.__name__: kind for kind in kinds if kind.__module__.startswith("evenhand.learners.")
+    }
+    kind = own.get(str(snapshot.get("learner")))
     if kind is None:
         raise ValueError(f"a learner of version 2 must be one of {sorted(own)}")
     try:

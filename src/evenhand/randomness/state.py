@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # numpy's own, whose states are known
+PLACES = {"pos": 624, "buffer_pos": 4, "has_uint32": 1}  # the largest that places may be
 INTEGER = 16  # bytes: the widest number in any of their states
 
 
@@ -30,7 +31,12 @@ def with_state(kind: str, data: bytes) -> np.random.Generator:
     bits = getattr(np.random, kind)(0)
     if len(data) != (size := len(to_bytes(bits.state))):
         raise ValueError(f"a state of {kind} has {size} bytes, got {len(data)}")
-    bits.state = _filled(bits.state, BytesIO(data))
+    state = _filled(bits.state, BytesIO(data))
+    for part in (state, state["state"]):
+        for name in part.keys() & PLACES.keys():
+            if part[name] > PLACES[name]:  # numpy would read outside its buffer
+                raise ValueError(f"{name} of {kind} must be at most {PLACES[name]}")
+    bits.state = state
     return np.random.Generator(bits)
 
 
