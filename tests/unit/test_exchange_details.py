@@ -1,4 +1,4 @@
-"""Small breaks that all other tests of the exchange let pass, one test each."""
+"""Details of rows, plans, snapshots and evidence that nothing else would notice."""
 
 import io
 import threading
