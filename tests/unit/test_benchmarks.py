@@ -19,7 +19,11 @@ def no_download(monkeypatch, tmp_path):
     monkeypatch.setattr("urllib.request.urlopen", refuse)
 
 
-@pytest.mark.parametrize("name", ALL)
+# the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling
+SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n == "runs" else n for n in ALL]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
 def test_every_section_runs_with_or_without_its_peers(name, monkeypatch):
     monkeypatch.setattr(bench_merits, "PYDVL", bench_merits.ROOT / "nowhere")
     section = import_module(f"benchmarks.bench_{name}").run(small=True)

@@ -14,7 +14,7 @@ from evenhand.exchange.plan import Plan, Rows
 from evenhand.randomness.state import to_bytes, with_state
 from evenhand.typing import Bools, Ints
 
-KEEP_PLANS = 1024  # plans whose rows can still be told
+KEEP_PLANS = 768  # plans whose rows can still be told
 MAX_ROWS = 2**31  # more than a plan is ever drawn for
 CACHED_ROWS = 2**15  # rows of older plans kept in memory; others are drawn again when told
 HEADER = struct.Struct("<qqI")  # first row, number of rows, checksum of the rows
