@@ -55,8 +55,8 @@ Exposure = Marginals | Determined | Target
 class Batch:
     """Queries asked by a learner, and the receipt with which their rewards are told.
 
-    ``tell`` uses ``owner``, ``index`` and ``learns`` alone: the learner knows what it asked, so
-    that a receipt changed on its way cannot credit another arm.
+    ``tell`` uses ``owner``, ``index`` and ``learns`` alone: the learner itself looks up which arms
+    a row held, so that changed ``orders`` or ``sizes`` cannot credit another arm.
 
     Attributes
     ----------

@@ -17,8 +17,8 @@ MOST = 2**26  # so many at most: a byte each
 class AlreadyTold(ValueError):  # noqa: N818 - says what happened, as Interrupted does
     """A row was told or closed before; nothing has changed.
 
-    After a restart it is safe to ignore: the row was settled before the process ended, its rewards
-    taken in or reported as missing.
+    After a restart it is safe to ignore, if a receipt is always told whole: its rows were settled
+    before the process ended, their rewards taken in or reported as missing.
 
     Examples
     --------

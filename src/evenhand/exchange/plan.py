@@ -55,7 +55,7 @@ class Plan(ABC):
     k
         The most arms in a set.
     marginals
-        (m,) chance of each arm to be in a query's set, times k over its size; sums to k.
+        (m,) chance that an arm is in a set of k; in a set of r it is r/k of that. Sums to k.
     """
 
     number: int
@@ -120,7 +120,7 @@ class SetPlan(Plan):
     r"""Each row queries one set; its size r is drawn by the shares ``sizes``.
 
     The law over r-sets has marginals :math:`\frac rK \pi`: a share ``mixing`` of the sets is drawn
-    uniformly, and the others so as to make up for it.
+    uniformly, the rest by a law chosen so that the two together have these marginals.
     """
 
     sizes: Floats

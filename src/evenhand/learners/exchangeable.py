@@ -18,7 +18,7 @@ P = TypeVar("P", bound=Plan)
 
 
 class Evidence(Protocol):
-    """What rewards have said so far: sums alone."""
+    """What rewards have said so far, as sums; and what they are compared with, if anything."""
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards of rows."""
@@ -34,7 +34,7 @@ class Evidence(Protocol):
 
 
 class ExchangeableLearner(Learner, Generic[P]):
-    """A learner that publishes plans and draws all rows of a plan at once.
+    """A learner that publishes plans and draws all rows of a plan at once (URS as they are asked).
 
     The rows of a plan are independent, and a row's weights are those of its own plan: any subset of
     rows may be shown, by any number of workers and in any order, if the choice does not depend on

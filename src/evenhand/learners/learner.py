@@ -134,7 +134,7 @@ class Learner(ABC):
     @property
     @abstractmethod
     def marginals(self) -> Floats:
-        """(m,) chance of each arm to be in the next set, times k over its size; sums to k."""
+        """(m,) chance that an arm is in the next set if it has k arms; in one of r, r/k of that."""
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value."""
