@@ -76,11 +76,6 @@ def test_plans_cannot_be_changed_and_damage_is_named(make):
         Plan.from_bytes(b"")
 
 
-def absorbed(evidence, rows, rewards):
-    evidence.absorb(rows, rewards)
-    return evidence
-
-
 def sums_of(evidence):
     names = ("totals", "counts") if isinstance(evidence, Means) else Evidence(2, 1).sums._fields
     return [getattr(evidence, name) for name in names]
@@ -105,7 +100,6 @@ def test_evidence_absorbed_in_halves_and_merged_is_that_of_one_after_the_other(c
         merged, found = [array.copy() for array in sums_of(whole)], whole.estimate()
         for array, old in zip(sums_of(whole), before, strict=True):
             array[:] = old
-        whole.told = getattr(whole, "told", 0) - 0
         whole.absorb(rows, rewards)
         for one, other in zip(merged, sums_of(whole), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
@@ -147,6 +141,8 @@ def test_rosters_never_reuse_an_id():
         (lambda: Roster.of(2, "ab"), TypeError, "names must be a list of non-empty strings"),
         (lambda: Roster.of(2, ["a", ""]), TypeError, "names must be a list of non-empty strings"),
         (lambda: Roster.of(2, [1, 2]), TypeError, "names must be a list of non-empty strings"),
+        (lambda: Roster.of(2, 3), TypeError, "names must be a list of non-empty strings"),
+        (lambda: Roster.of(2, {"a", "b"}), TypeError, "names must be a list of non-empty strings"),
         (lambda: Roster.of(2).columns([2]), ValueError, "ids must be of arms present, got 2"),
         (lambda: Roster.of(2).retire([0]).retire([0]), ValueError, "arms present, got 0"),
         (

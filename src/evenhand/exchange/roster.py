@@ -1,6 +1,6 @@
 """Which arms there are."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +84,11 @@ def check_names(names: Any, m: int) -> tuple[str, ...] | None:
     """Return m different names, or None where there are none."""
     if names is None:
         return None
-    names = names if isinstance(names, str) else tuple(names)
-    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+    # a set has no order, in which names could belong to arms
+    names = (
+        names if isinstance(names, str | Set) or not isinstance(names, Iterable) else tuple(names)
+    )
+    if not isinstance(names, tuple) or not all(isinstance(name, str) and name for name in names):
         raise TypeError(f"names must be a list of non-empty strings, one per arm, got {names!r}")
     if len(names) != m:
         raise ValueError(f"names must hold one name per arm, m={m}, got {len(names)}")

@@ -8,6 +8,12 @@ import numpy as np
 from evenhand import designs
 from evenhand.designs import Design
 
+DESIGNS = [
+    thing
+    for thing in vars(designs).values()
+    if isinstance(thing, type) and issubclass(thing, Design) and not inspect.isabstract(thing)
+]  # those that a saved learner may name
+
 
 def options(kind: type) -> list[str]:
     """Names of a learner's constructor arguments, apart from the seed."""
@@ -39,10 +45,3 @@ def arguments(kind: type, config: dict[str, Any]) -> dict[str, Any]:
         if name in made:
             made[name] = next((d for d in DESIGNS if d.__name__ == made[name]), made[name])
     return made
-
-
-DESIGNS = [
-    thing
-    for thing in vars(designs).values()
-    if isinstance(thing, type) and issubclass(thing, Design) and not inspect.isabstract(thing)
-]
