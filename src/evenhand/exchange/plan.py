@@ -3,10 +3,11 @@
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
 from evenhand.typing import Floats, Ints
@@ -71,8 +72,8 @@ class Plan(ABC):
         """Draw n rows: the same for the same plan and state of the generator."""
 
     @abstractmethod
-    def _numbers(self) -> tuple[int, float, float, Floats]:
-        """The code of its kind, two numbers and a vector: with the arms, all of the plan."""
+    def _numbers(self) -> tuple[int, float, float, bytes]:
+        """The code of its kind, two numbers and vectors: with the arms, all of the plan."""
 
     @property
     def m(self) -> int:
@@ -81,9 +82,9 @@ class Plan(ABC):
 
     def to_bytes(self) -> bytes:
         """All of the plan; plans of one learner have the same length."""
-        kind, x, y, vector = self._numbers()
+        kind, x, y, vectors = self._numbers()
         head = HEADER.pack(MARK, kind, self.m, self.k, self.number, x, y)
-        body = head + self.arms.astype("<u4").tobytes() + vector.astype("<f8").tobytes()
+        body = head + self.arms.astype("<u4").tobytes() + vectors
         return body + zlib.crc32(body).to_bytes(4, "little")
 
     @staticmethod
@@ -103,13 +104,13 @@ class Plan(ABC):
         if len(body) < HEADER.size or zlib.crc32(body).to_bytes(4, "little") != data[-4:]:
             raise ValueError("data must come from Plan.to_bytes, but its checksum is wrong")
         mark, kind, m, k, number, x, y = HEADER.unpack_from(body)
-        if mark != MARK or not 1 <= k <= m or number < 0 or (len(body) - HEADER.size - 4 * m) % 8:
+        start = HEADER.size + 4 * m
+        if mark != MARK or not 1 <= k <= m or number < 0 or len(body) < start:
             raise ValueError("data must come from Plan.to_bytes, but its header is wrong")
         arms = np.frombuffer(body, "<u4", m, HEADER.size).astype(np.int64)
-        vector = np.frombuffer(body, "<f8", offset=HEADER.size + 4 * m).astype(np.float64)
         if kind == SETS:
-            return SetPlan.read(number, arms, k, x, vector)
-        return PrefixPlan.read(number, arms, k, kind, x, y, vector)
+            return SetPlan.read(number, arms, k, x, y, body[start:])
+        return PrefixPlan.read(number, arms, k, kind, x, y, body[start:])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(number={self.number}, m={self.m}, k={self.k})"
@@ -121,10 +122,19 @@ class SetPlan(Plan):
 
     The law over r-sets has marginals :math:`\frac rK \pi`: a share ``mixing`` of the sets is drawn
     uniformly, the rest by a law chosen so that the two together have these marginals.
+
+    ``worth`` (m,) and ``gamma`` are the forecast of rewards that was in force when the plan was
+    made; without one, ``worth`` is empty.
     """
 
     sizes: Floats
     mixing: float
+    worth: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    gamma: float = 0.0
+
+    def __post_init__(self) -> None:
+        super(SetPlan, self).__post_init__()
+        self.worth.flags.writeable = False
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
         """Return the law over sets of r arms."""
@@ -144,21 +154,29 @@ class SetPlan(Plan):
             orders[rows, :r], weights[rows, :r] = sets, law._weights(sets)
         return Rows(orders, sizes[:, None], weights)
 
-    def _numbers(self) -> tuple[int, float, float, Floats]:
-        return SETS, self.mixing, 0.0, np.concatenate([self.marginals, self.sizes])
+    def _numbers(self) -> tuple[int, float, float, bytes]:
+        vectors = _packed(self.marginals, self.sizes) + self.worth.astype("<f4").tobytes()
+        return SETS, self.mixing, self.gamma, vectors
 
     @classmethod
-    def read(cls, number: int, arms: Ints, k: int, mixing: float, vector: Floats) -> Self:
+    def read(
+        cls, number: int, arms: Ints, k: int, mixing: float, gamma: float, data: bytes
+    ) -> Self:
         """Make the plan of these numbers, refusing what is none."""
         m = len(arms)
-        marginals, sizes = vector[:m], vector[m:]
+        if len(data) not in (8 * (m + k), 8 * (m + k) + 4 * m):
+            raise ValueError("data must come from Plan.to_bytes, but its length is wrong")
+        marginals, sizes = np.split(np.frombuffer(data, "<f8", m + k).astype(np.float64), [m])
+        worth = np.frombuffer(data, "<f4", offset=8 * (m + k)).astype(np.float32)
         # the bounds that leave room for mixing, up to rounding
         low, high = mixing * k / m - 1e-9, 1.0 - mixing * (1.0 - k / m) + 1e-9
         good = sizes.shape == (k,) and bool((sizes >= 0.0).all()) and abs(sizes.sum() - 1) < 1e-9
         good = good and 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
         if not (good and bool(((marginals >= low) & (marginals <= high)).all())):
             raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
-        return cls(number, arms, k, marginals, sizes, mixing)
+        if not (np.isfinite(worth).all() and 0.0 <= gamma < np.inf):
+            raise ValueError("data must come from Plan.to_bytes, but its forecast is wrong")
+        return cls(number, arms, k, marginals, sizes, mixing, worth, gamma)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -184,23 +202,28 @@ class PrefixPlan(Plan):
         sizes[:] = np.arange(1, self.k + 1)
         return Rows(orders, sizes, weights)
 
-    def _numbers(self) -> tuple[int, float, float, Floats]:
+    def _numbers(self) -> tuple[int, float, float, bytes]:
         state = self.mixture.design.state()
         kind = PREFIXES + self.weighted + 2 * isinstance(self.mixture.design, EnumeratedMaxEntropy)
         log_normaliser = float(state.pop("log_normaliser", np.array(0.0)))
-        return kind, self.mixture.eta, log_normaliser, np.concatenate(list(state.values()))
+        return kind, self.mixture.eta, log_normaliser, _packed(*state.values())
 
     @classmethod
     def read(
-        cls, number: int, arms: Ints, k: int, kind: int, eta: float, log_z: float, vector: Floats
+        cls, number: int, arms: Ints, k: int, kind: int, eta: float, log_z: float, data: bytes
     ) -> Self:
         """Make the plan of these numbers, refusing what is none."""
         weighted, listed = (bool((kind - PREFIXES) & bit) for bit in (1, 2))
         m = len(arms)
-        if not (PREFIXES <= kind < PREFIXES + 4 and len(vector) == (m if listed else 2 * m)):
+        if not (PREFIXES <= kind < PREFIXES + 4 and len(data) == 8 * (m if listed else 2 * m)):
             raise ValueError("data must come from Plan.to_bytes, but its design is wrong")
+        vector = np.frombuffer(data, "<f8").astype(np.float64)
         state = {"log_weights": vector[:m]}
         if not listed:
             state |= {"marginals": vector[m:], "log_normaliser": np.array(log_z)}
         design = (EnumeratedMaxEntropy if listed else ConditionalPoisson).from_state(state, k)
         return cls.of(number, arms, Mixture(design, eta), weighted)
+
+
+def _packed(*vectors: Floats) -> bytes:
+    return np.concatenate(vectors).astype("<f8").tobytes()

@@ -5,7 +5,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,14 @@ class Entry:
         return HEADER.pack(self.first, self.n, self.checksum) + self.record
 
 
+class Part(NamedTuple):
+    """Rows of one plan, and their places among the rows asked for."""
+
+    plan: Plan
+    places: slice | Ints
+    rows: Rows
+
+
 class Shelf:
     """The plans whose rows are not all told, kept so that those rows can be drawn again.
 
@@ -77,16 +85,24 @@ class Shelf:
 
     def rows(self, numbers: slice | Ints) -> Rows:
         """Return rows by their numbers."""
+        return joined(self.parts(numbers))
+
+    def parts(self, numbers: slice | Ints) -> list[Part]:
+        """Return rows by their numbers, plan by plan."""
         newest = self._entries[-1]
         if isinstance(numbers, slice):
             if numbers.start >= newest.first:
                 start = numbers.start - newest.first
-                return self._drawn(newest).pick(slice(start, start + numbers.stop - numbers.start))
+                plan, _, rows = self._drawn(newest)
+                picked = rows.pick(slice(start, start + numbers.stop - numbers.start))
+                return [Part(plan, slice(None), picked)]
             numbers = np.arange(numbers.start, numbers.stop)
-        found = self._by_entry(numbers)
-        parts = [self._drawn(entry).pick(numbers[inside] - entry.first) for entry, inside in found]
-        places = np.argsort(np.concatenate([np.flatnonzero(inside) for _, inside in found]))
-        return Rows(*map(np.concatenate, zip(*parts, strict=True))).pick(places)
+        found = []
+        for entry, inside in self._by_entry(numbers):
+            plan, _, rows = self._drawn(entry)
+            places = np.flatnonzero(inside)
+            found.append(Part(plan, places, rows.pick(numbers[places] - entry.first)))
+        return found
 
     def settle(self, numbers: slice | Ints, ledger: Ledger) -> None:
         """Forget plans that have no open row left, of those that these rows belong to."""
@@ -114,8 +130,8 @@ class Shelf:
         spans = [(e, (numbers >= e.first) & (numbers < e.first + e.n)) for e in found]
         return [(entry, inside) for entry, inside in spans if inside.any()]
 
-    def _drawn(self, entry: Entry) -> Rows:
-        """Return all rows of an entry, drawn again if need be."""
+    def _drawn(self, entry: Entry) -> tuple[Plan, Mapping[str, Any], Rows]:
+        """Return an entry's plan, state and rows, drawn again if need be."""
         if entry.drawn is None:
             data, code = entry.record[: self._width], entry.record[self._width :]
             plan, rng = Plan.from_bytes(code), with_state(self.bits, data)
@@ -127,7 +143,7 @@ class Shelf:
                 )
             entry.drawn = plan, state, rows
             self._remember(entry)
-        return entry.drawn[2]
+        return entry.drawn
 
     def _remember(self, entry: Entry) -> None:
         """Keep the rows of entries used lately, and of the newest one, in memory."""
@@ -182,6 +198,15 @@ class Shelf:
     def end(self) -> int:
         """Number behind the last row of the newest plan."""
         return self._entries[-1].first + self._entries[-1].n if self._entries else 0
+
+
+def joined(parts: list[Part]) -> Rows:
+    """Return the rows of all parts, each at its place."""
+    if len(parts) == 1:
+        return parts[0].rows
+    places = np.argsort(np.concatenate([part.places for part in parts]))
+    rows = map(np.concatenate, zip(*(part.rows for part in parts), strict=True))
+    return Rows(*rows).pick(places)
 
 
 def _checksum(rows: Rows) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,10 @@ from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Estimate
 from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
-from evenhand.learners import evidence
+from evenhand.learners import band, evidence
+from evenhand.learners.band import Band
 from evenhand.learners.evidence import Conclusions, Evidence
-from evenhand.learners.exchangeable import ExchangeableLearner
+from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.policy import clip_to_sum
 from evenhand.randomness.streams import Seed
@@ -106,6 +107,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         super().__init__(m, k, None, seed, names)
         self.sizes = _shares(self.k, sizes)
         self.evidence = Evidence(self.m, self.k)
+        self.band = Band(self.m, self.k, self.sizes)
 
     @property
     def merit(self) -> Floats:
@@ -181,7 +183,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
         rate = self._rate()
         share = self.k / self.m
-        scores = np.maximum(found.merit, 1e-9 * found.merit.max())
+        merit = self.band.hold(found.merit)
+        top = merit.max()
+        scores = np.maximum(merit, 1e-9 * top) if top > 0.0 else np.ones(self.m)
         return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
 
     def _rate(self) -> float:
@@ -191,14 +195,21 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self.evidence.renew())
         n = min(max(1, self.m // 10, int(GROWTH * self.queries)), MAX_BATCH)
-        arms = self.roster.ids
-        return SetPlan(self._plans, arms, self.k, policy, self.sizes, self._rate()), n
+        worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
+        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
+        return SetPlan(*law, worth.astype(np.float32), gamma), n
+
+    def _tell(self, kept: Recalled, rewards: Floats) -> None:
+        super()._tell(kept, rewards)
+        for plan, places, rows in kept.parts:
+            self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
 
     def _ask(self, limit: int) -> Draft:
         return self._take(min(limit, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        return {f"evidence.{name}": field for name, field in evidence.FIELDS.items()}
+        parts = {"evidence": evidence.FIELDS, "band": band.FIELDS}
+        return {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
 
 
 def _shares(k: int, sizes: ArrayLike | None) -> Floats:

@@ -2,13 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from evenhand.exchange import Marginals, Plan, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
-from evenhand.exchange.shelf import DrawnElsewhere
+from evenhand.exchange.shelf import DrawnElsewhere, Part, joined
 from evenhand.learners.learner import Asked, Draft, Learner
 from evenhand.randomness.state import kind_of
 from evenhand.randomness.streams import Seed
@@ -31,6 +31,13 @@ class Evidence(Protocol):
 
     def estimate(self) -> Any:
         """Return all that follows from the sums, in one value."""
+
+
+class Recalled(NamedTuple):
+    """Rows that are told, all together and plan by plan."""
+
+    rows: Rows
+    parts: list[Part]
 
 
 class ExchangeableLearner(Learner, Generic[P]):
@@ -88,12 +95,13 @@ class ExchangeableLearner(Learner, Generic[P]):
         self._shelf.put(self.plan, n, self.ledger, self._rng)
 
     def _recall(self, rows: slice | Ints) -> Asked:
-        drawn = self._shelf.rows(rows)
-        return Asked(drawn.sizes, drawn)
+        parts = self._shelf.parts(rows)
+        drawn = joined(parts)
+        return Asked(drawn.sizes, Recalled(drawn, parts))
 
-    def _tell(self, kept: Rows, rewards: Floats) -> None:
+    def _tell(self, kept: Recalled, rewards: Floats) -> None:
         assert self.evidence is not None
-        self.evidence.absorb(kept, rewards)
+        self.evidence.absorb(kept.rows, rewards)
 
     def _settle(self, rows: slice | Ints) -> None:
         self._shelf.settle(rows, self.ledger)

@@ -1,0 +1,259 @@
+r"""A band that holds the merits of any game, however they were drawn and whatever was forecast.
+
+A query of size r that drew the set S under a plan of mixing :math:`\delta` and forecast b has
+
+.. math:: u = \frac{\delta}{s_r \binom Mr P(S)} \le \frac1{s_r}, \qquad e = y - b(S) \in [-1, 1],
+
+and with :math:`\xi_a = \frac{M^2}{r(M-r)} (1\{a \in S\} - \frac rM)` for r < K and
+:math:`\frac MK 1\{a \in S\}` for r = K, the terms :math:`Y_a = \frac1K u e \xi_a` have mean
+:math:`\delta (\phi_a - \phi_a(b))` and are bounded by one number R for ever. Their sums, divided by
+the sum of :math:`\delta`, are the band's centre; the sums of their squares give its width. The
+documentation's page on the theorem has the proofs, and what follows for the regret.
+
+Mixing, marginals and forecast are those of the plan that a row was drawn from, so that rows told
+late keep their mean.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.exchange import Rows, SetPlan
+from evenhand.exchange.fields import COUNT, Field, Fields
+from evenhand.subsets.combinations import mean_products
+from evenhand.typing import Floats, Ints, compiled
+
+ALPHA = 0.05  # chance that the band ever misses a merit: the usual one, it enters by its logarithm
+BAND = 0.25  # share of its width that merits may differ by: of 1, 1/4 and 0 the one at which it
+# neither binds on a right model (regret is that without a band) nor leaves a wrong one much room
+LEAST = 0.02  # of what others leave, the least that an arm leaves over: as in the evidence
+FLAT = 1e-6  # smallest curvature at which the closed form does not cancel
+SCALES = 40  # widths are good for sums of squares up to R^2 2^80
+
+
+class Terms(NamedTuple):
+    """What a plan's rows are taken in with.
+
+    Attributes
+    ----------
+    worth, gamma, scale
+        The forecast of a set of r: ``scale[r - 1]`` times that of worths (m,) and curvature.
+    merit
+        (m,) K-Shapley value of the forecast.
+    unit
+        (k,) per size, and
+    inverse
+        (m,) per arm: u is a member's weight times both.
+    """
+
+    worth: Floats
+    gamma: float
+    scale: Floats
+    merit: Floats
+    unit: Floats
+    inverse: Floats
+
+
+@compiled
+def scaled_forecast(
+    worth: Floats, gamma: float, k: int, low: float
+) -> tuple[Floats, float, Floats, Floats]:
+    """Bring a forecast into [low, low + 1] by a factor per size; return it with its merits.
+
+    A factor per size leaves the merits a closed form. An arm of worth x leaves ``1 - gamma x`` to
+    the others; over all r-sets the forecast is largest for the r smallest of these, and smallest
+    for the r largest.
+    """
+    m, gamma = len(worth), max(gamma, FLAT)
+    held, left = np.empty(m), np.empty(m)
+    for a in range(m):
+        held[a] = min(max(worth[a], low), low + 1.0, (1.0 - LEAST) / gamma)
+        left[a] = 1.0 - gamma * held[a]
+    ordered, others = np.sort(left), mean_products(left, k)
+    scale, merit = np.empty(k), np.zeros(m)
+    least, most = 1.0, 1.0
+    for r in range(1, k + 1):
+        least, most = least * ordered[r - 1], most * ordered[m - r]
+        top, bottom = (1.0 - least) / gamma, (1.0 - most) / gamma
+        factor = 1.0
+        if top > low + 1.0:
+            factor = (low + 1.0) / top
+        if bottom < low:
+            factor = min(factor, low / bottom)
+        scale[r - 1] = factor
+        mean = 0.0
+        for a in range(m):
+            mean += (1.0 - left[a] * others[a, r - 1]) / (gamma * m)
+        for a in range(m):
+            with_a = (1.0 - left[a] * others[a, r - 1]) / gamma
+            part = m / (m - r) * (with_a - mean) if r < k else with_a
+            merit[a] += factor * part / k
+    return held, gamma, scale, merit
+
+
+@compiled
+def absorb(
+    sums: Floats, terms: Terms, orders: Ints, sizes: Ints, weights: Floats, rewards: Floats
+) -> int:
+    """Add u e and its square to the cells (k, m, 2) of the members, nan skipped; count the rest."""
+    worth, gamma, scale, _, unit, inverse = terms
+    count = 0
+    for i in range(len(orders)):
+        reward = rewards[i, 0]
+        if np.isnan(reward):
+            continue
+        count += 1
+        r, first = sizes[i, 0], orders[i, 0]
+        value = 0.0
+        for j in range(r):
+            value += worth[orders[i, j]] * (1.0 - gamma * value)
+        product = weights[i, 0] * unit[r - 1] * inverse[first]
+        product *= reward - scale[r - 1] * value
+        for j in range(r):
+            cell = sums[r - 1, orders[i, j]]
+            cell[0] += product
+            cell[1] += product * product
+    return count
+
+
+@compiled
+def totals(sums: Floats) -> tuple[Floats, Floats]:
+    """Sum of the terms Y (m,), and of their squares, from the sums over sets with an arm."""
+    k, m, _ = sums.shape
+    first, second = np.zeros(m), np.zeros(m)
+    for r in range(1, k + 1):
+        inside, outside = (1.0 - r / m, -r / m) if r < k else (1.0, 0.0)
+        factor = (m / (r * (m - r)) if r < k else 1.0 / k) * m / k
+        every, squares = 0.0, 0.0  # each set of r stands in r cells
+        for a in range(m):
+            every += sums[r - 1, a, 0] / r
+            squares += sums[r - 1, a, 1] / r
+        for a in range(m):
+            one, two = sums[r - 1, a, 0], sums[r - 1, a, 1]
+            first[a] += factor * (inside * one + outside * (every - one))
+            second[a] += factor**2 * (inside**2 * two + outside**2 * max(squares - two, 0.0))
+    return first, second
+
+
+@compiled
+def deviation(squares: Floats, reach: float, log: float) -> Floats:
+    """How far sums of terms up to ``reach`` may be off: see :meth:`Band.radius`."""
+    slopes, logs = np.empty(SCALES), np.empty(SCALES)
+    for i in range(SCALES):
+        scale = 0.5 ** (i + 1)
+        slopes[i], power = 0.0, 1.0
+        for n in range(2, 60):  # psi(scale) / scale, as its series
+            power *= scale
+            slopes[i] += power / n
+        logs[i] = (log + np.log((i + 1.0) * (i + 2.0))) / scale
+    result = np.empty(len(squares))
+    for a in range(len(squares)):
+        best = np.inf
+        for i in range(SCALES):
+            best = min(best, slopes[i] * squares[a] / reach + reach * logs[i])
+        result[a] = best
+    return result
+
+
+FIELDS: Fields = {
+    "sums": Field(-1e300, 1e300),
+    "base": Field(-1e300, 1e300),
+    "mass": Field(0.0, 1e300),
+    "count": COUNT,
+}
+
+
+class Band:
+    r"""Where the merits must be, whatever the game: sums of rewards as they were asked.
+
+    Parameters
+    ----------
+    m, k
+        Arms and budget.
+    sizes
+        (k,) shares of queries of each size.
+    low
+        Rewards lie in [low, low + 1], and the empty set's is 0.
+
+    Attributes
+    ----------
+    sums
+        (k, m, 2) per size and arm, over the sets that hold it: u e and its square.
+    mass
+        Sum of the mixing :math:`\delta`.
+    base
+        (m,) sum of :math:`\delta` times the merits of the forecast.
+    count
+        Rewards absorbed.
+    """
+
+    def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0) -> None:
+        self.m, self.k, self.sizes, self.low = m, k, sizes, low
+        self.sums, self.base, self.mass, self.count = np.zeros((k, m, 2)), np.zeros(m), 0.0, 0
+        self.reach = largest_term(m, sizes)
+        self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last
+
+    def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of a plan, skipping nan."""
+        if self._terms is None or self._terms[0] is not plan:
+            self._terms = plan, self._terms_of(plan)
+        terms = self._terms[1]
+        told = absorb(self.sums, terms, *rows, rewards)
+        self.mass += plan.mixing * told
+        self.base += plan.mixing * told * terms.merit
+        self.count += told
+
+    def _terms_of(self, plan: SetPlan) -> Terms:
+        worth = plan.worth.astype(np.float64) if len(plan.worth) else np.zeros(self.m)
+        forecast = scaled_forecast(worth, plan.gamma, self.k, self.low)
+        # w = p / (P C(M-1, r-1)) with p = r/K pi, so that 1 / (P C(M, r)) = w K / (M pi)
+        unit = plan.mixing * self.k / (self.m * plan.sizes)
+        return Terms(*forecast, unit, 1.0 / plan.marginals)
+
+    def branch(self) -> "Band":
+        """Return a band of no rewards, to be merged into this one."""
+        return Band(self.m, self.k, self.sizes, self.low)
+
+    def merge(self, other: "Band") -> None:
+        """Add what another one absorbed."""
+        self.sums += other.sums
+        self.base += other.base
+        self.mass += other.mass
+        self.count += other.count
+
+    def radius(self, log: float) -> tuple[Floats, Floats]:
+        r"""Return centre and half-width (m,) of intervals that miss with chance 2 exp(-log).
+
+        With :math:`\hat V` the sum of the squares of an arm's terms, the half-width is
+
+        .. math:: \frac1Q \min_{i \ge 1} \Bigl[ 2^i \psi(2^{-i}) \frac{\hat V}R
+            + 2^i R (\ell + \log i(i+1)) \Bigr], \qquad \psi(\lambda) = -\log(1-\lambda) - \lambda.
+
+        For a fixed :math:`\ell` it holds at all times together.
+        """
+        if self.mass == 0.0:
+            return np.zeros(self.m), np.full(self.m, np.inf)
+        total, squares = totals(self.sums)
+        width = deviation(squares, self.reach, log)
+        return (self.base + total) / self.mass, width / self.mass
+
+    def interval(self, alpha: float = ALPHA) -> tuple[Floats, Floats]:
+        """Return centre and half-width (m,) of the band.
+
+        From t rewards on, the chance that it ever misses the merit of any arm is alpha / (1 + t).
+        """
+        return self.radius(math.log(2 * self.m * (1 + self.count) / alpha))
+
+    def hold(self, merit: Floats) -> Floats:
+        """Bring merits (m,) to within a quarter of the width from the centre."""
+        centre, width = self.interval()
+        return np.clip(merit, centre - BAND * width, centre + BAND * width)
+
+
+def largest_term(m: int, sizes: Floats) -> float:
+    """Return the bound R of the terms."""
+    k = len(sizes)
+    r = np.arange(1, k)
+    small = (1.0 / (sizes[:-1] * np.minimum(r, m - r))).max(initial=0.0)
+    return float(m / k * max(small, 1.0 / (k * sizes[-1])))
