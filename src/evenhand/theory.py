@@ -1,14 +1,19 @@
-r"""The paper's parameters and bounds as functions.
+r"""The paper's parameters and bounds, and EvenHand's bound, as functions.
 
 The upper bounds hold with explicit constants and describe the growth in T; as numbers they are
 vacuous at the scale of the experiments. A query loses at most 2 K, so any learner's regret is
-at most 2 K T. At the paper's :math:`\epsilon = 10^{-4}` both bounds exceed that at every horizon up
-to 1e8 (for MURaS :math:`\epsilon` enters through the total merit, at least :math:`M \epsilon`).
+at most 2 K T. At the paper's :math:`\epsilon = 10^{-4}` both of its bounds exceed that at every
+horizon up to 1e8 (for MURaS :math:`\epsilon` enters through the total merit, at least
+:math:`M \epsilon`).
 """
 
 import math
 
-from evenhand.checks import check_budget, check_integer, check_number, check_positive
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.checks import check_budget, check_integer, check_number, check_positive, check_vector
+from evenhand.typing import Floats
 
 
 def eta(m: int, k: int, horizon: int, gamma: float) -> float:
@@ -165,6 +170,97 @@ def iw_ksvfair_bound(
     return (1.0 if delta is None else 1 - failure) * bound + 2 * k * (n * k) * failure + tail
 
 
+def even_hand_bound(
+    m: int,
+    horizon: int,
+    sizes: ArrayLike,
+    value: float,
+    *,
+    alpha: float = 0.05,
+    band: float = 0.25,
+) -> float:
+    r"""Finite-horizon bound on the expected regret of EvenHand, whatever merits it blends.
+
+    .. math:: 17 (1+c) \frac K\nu \sqrt{\Sigma \Lambda_T} M^{1/3} T^{2/3}
+        + 7 K (1 - \tfrac KM) M^{1/3} T^{2/3}
+        + 71 (1+c) \frac{K^2 R}{\nu M^{1/3}} \Lambda_T T^{1/3} + 2.2 K M + 3 K \alpha \log T
+
+    with :math:`\Sigma` = :func:`size_price`, R = :func:`largest_term` and
+    :math:`\Lambda_T = \log(2 M I (I+1) (1+T) / \alpha)`, where I is :math:`\frac12 \log_2 T`
+    rounded up, at least 1. It grows like :math:`T^{2/3}` up to logarithms, on every game with
+    merits of at least 0 and a proportional policy of at most 1. The documentation's page on the
+    theorem has the proof.
+
+    Parameters
+    ----------
+    m, horizon
+        Arms and queries.
+    sizes
+        (k,) shares of queries of 1, ..., k arms, with k < m, all above 0; scaled to sum to 1.
+    value
+        :math:`\nu`, a lower bound on the mean value of uniformly drawn sets of k.
+    alpha
+        Chance that the band ever misses, in (0, 1].
+    band
+        c, the share of its width that merits may be from its centre.
+
+    Examples
+    --------
+    >>> sizes = [0.6, 0.1, 0.1, 0.1, 0.1]
+    >>> short, longer = (even_hand_bound(20, t, sizes, value=0.9) for t in (10**15, 10**18))
+    >>> round(math.log10(longer / short) / 3, 2)  # grows like T^(2/3), up to logarithms
+    0.68
+    """
+    shares = _shares(m, sizes)
+    m, k = check_budget(m, len(shares))
+    if k == m:
+        raise ValueError(f"sizes must hold fewer than m={m} shares, got {k}: there is no choice")
+    horizon = check_integer("horizon", horizon, 1)
+    check_positive("value", value)
+    wide = 1.0 + check_number("band", band, 0.0, math.inf)
+    scale = max(1, math.ceil(0.5 * math.log2(horizon)))
+    log = math.log(2 * m * scale * (scale + 1) * (1 + horizon) / _failure(alpha, "alpha"))
+    root = math.cbrt(horizon)
+    growing = 17 * wide * k / value * math.sqrt(size_price(m, shares) * log) + 7 * k * (1 - k / m)
+    second = 71 * wide * k * k * largest_term(m, shares) / (value * math.cbrt(m)) * log
+    start = 2.2 * k * m + 3 * k * alpha * math.log(horizon)
+    return growing * math.cbrt(m) * root**2 + second * root + start
+
+
+def size_price(m: int, sizes: ArrayLike) -> float:
+    r"""What a mix of set sizes costs: :math:`\sum_{r<K} \frac M{(M-r) r s_r} + \frac1{K s_K}`.
+
+    Times :math:`M / K^2` it bounds the variance of EvenHand's band, per arm and unit of mixing.
+
+    Examples
+    --------
+    >>> round(size_price(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 2), round(size_price(20, np.ones(5)), 2)
+    (16.36, 12.56)
+    """
+    shares = _shares(m, sizes)
+    k = len(shares)
+    r = np.arange(1, k)
+    return float((m / ((m - r) * r * shares[:-1])).sum() + 1.0 / (k * shares[-1]))
+
+
+def largest_term(m: int, sizes: ArrayLike) -> float:
+    r"""Bound R on the terms that EvenHand's band is the mean of.
+
+    .. math:: R = \frac MK \max\Bigl\{ \max_{r<K} \frac1{s_r \min(r, M-r)},\;
+        \frac1{K s_K} \Bigr\}
+
+    Examples
+    --------
+    >>> round(largest_term(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 6)
+    20.0
+    """
+    shares = _shares(m, sizes)
+    k = len(shares)
+    r = np.arange(1, k)
+    small = (1.0 / (shares[:-1] * np.minimum(r, m - r))).max(initial=0.0)
+    return float(m / k * max(small, 1.0 / (k * shares[-1])))
+
+
 def hard_gap(m: int, k: int, horizon: int) -> float:
     r"""Gap :math:`\Delta = \alpha T^{-1/3}` at which the lower bound is largest.
 
@@ -216,6 +312,15 @@ def _alpha(m: int, k: int, horizon: int) -> float:
     return min(meeting, limit)
 
 
-def _failure(delta: float) -> float:
+def _failure(chance: float, name: str = "delta") -> float:
     """Return a failure probability in (0, 1]."""
-    return min(check_positive("delta", delta), check_number("delta", delta, 0.0, 1.0))
+    return min(check_positive(name, chance), check_number(name, chance, 0.0, 1.0))
+
+
+def _shares(m: int, sizes: ArrayLike) -> Floats:
+    """Return shares of sizes, all above 0, scaled to sum to 1."""
+    shares = check_vector("sizes", sizes, 0.0, math.inf)
+    check_budget(m, len(shares))
+    if not shares.all():
+        raise ValueError(f"sizes must be above 0, got {shares.tolist()}")
+    return shares / shares.sum()

@@ -22,6 +22,7 @@ import numpy as np
 from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.subsets.combinations import mean_products
+from evenhand.theory import largest_term
 from evenhand.typing import Floats, Ints, compiled
 
 ALPHA = 0.05  # chance that the band ever misses a merit: the usual one, it enters by its logarithm
@@ -29,7 +30,9 @@ BAND = 0.25  # share of its width that merits may differ by: of 1, 1/4 and 0 the
 # neither binds on a right model (regret is that without a band) nor leaves a wrong one much room
 LEAST = 0.02  # of what others leave, the least that an arm leaves over: as in the evidence
 FLAT = 1e-6  # smallest curvature at which the closed form does not cancel
-SCALES = 40  # widths are good for sums of squares up to R^2 2^80
+SCALE = 0.5 ** np.arange(1, 41)  # lambda: widths are good for sums of squares up to R^2 2^80
+SLOPE = np.array([sum(x ** (n - 1) / n for n in range(2, 60)) for x in SCALE])  # psi(x) / x
+PRICE = np.log(np.arange(1, 41) * np.arange(2.0, 42))  # each is chosen with chance 1/(i (i + 1))
 
 
 class Terms(NamedTuple):
@@ -139,19 +142,14 @@ def totals(sums: Floats) -> tuple[Floats, Floats]:
 @compiled
 def deviation(squares: Floats, reach: float, log: float) -> Floats:
     """How far sums of terms up to ``reach`` may be off: see :meth:`Band.radius`."""
-    slopes, logs = np.empty(SCALES), np.empty(SCALES)
-    for i in range(SCALES):
-        scale = 0.5 ** (i + 1)
-        slopes[i], power = 0.0, 1.0
-        for n in range(2, 60):  # psi(scale) / scale, as its series
-            power *= scale
-            slopes[i] += power / n
-        logs[i] = (log + np.log((i + 1.0) * (i + 2.0))) / scale
+    logs = np.empty(len(SCALE))
+    for i in range(len(SCALE)):
+        logs[i] = (log + PRICE[i]) / SCALE[i]
     result = np.empty(len(squares))
     for a in range(len(squares)):
         best = np.inf
-        for i in range(SCALES):
-            best = min(best, slopes[i] * squares[a] / reach + reach * logs[i])
+        for i in range(len(SCALE)):
+            best = min(best, SLOPE[i] * squares[a] / reach + reach * logs[i])
         result[a] = best
     return result
 
@@ -249,11 +247,3 @@ class Band:
         """Bring merits (m,) to within a quarter of the width from the centre."""
         centre, width = self.interval()
         return np.clip(merit, centre - BAND * width, centre + BAND * width)
-
-
-def largest_term(m: int, sizes: Floats) -> float:
-    """Return the bound R of the terms."""
-    k = len(sizes)
-    r = np.arange(1, k)
-    small = (1.0 / (sizes[:-1] * np.minimum(r, m - r))).max(initial=0.0)
-    return float(m / k * max(small, 1.0 / (k * sizes[-1])))

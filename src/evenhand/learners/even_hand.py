@@ -140,26 +140,16 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     def intervals(self, level: float = 0.95) -> Floats:
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
 
-        They rest on the weighted means alone, not on the model: an asymptotic confidence sequence
-        by Robbins' normal mixture. With a standard error :math:`\hat\sigma` after n rewards, the
-        half-width is :math:`\hat\sigma \sqrt{(1 + 1/n\rho^2) \log((1 + n\rho^2)/\alpha^2)}`.
-        Each arm's interval holds with this level, not all of them together.
-
-        References
-        ----------
-        I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas, "Time-uniform central
-        limit theory and asymptotic confidence sequences", Annals of Statistics 52 (2024).
+        They rest on no model and on no limit theorem (:meth:`evenhand.learners.band.Band.radius`):
+        for any game with rewards in [0, 1], told without selection, an arm's interval holds its
+        merit at all times together with this chance. That is said of each arm; for all m together,
+        ask for the level ``1 - (1 - level) / m``.
         """
         alpha = 1.0 - check_number("level", level, 0.0, 1.0)
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
-        found = self.evidence.estimate()
-        # tightest after some hundred rewards per arm
-        n = max(self.evidence.told, 1) / (100.0 * self.m)
-        scaled = n * (math.log(1.0 / alpha**2) + math.log(1.0 + math.log(1.0 / alpha**2)))
-        width = math.sqrt((1.0 + 1.0 / scaled) * math.log((1.0 + scaled) / alpha**2))
-        radius = width * np.sqrt(found.free_variance)
-        return np.clip(np.column_stack([found.free - radius, found.free + radius]), -1.0, 1.0)
+        centre, radius = self.band.radius(math.log(2.0 / alpha))
+        return np.clip(np.column_stack([centre - radius, centre + radius]), -1.0, 1.0)
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
