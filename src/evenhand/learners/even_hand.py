@@ -140,10 +140,10 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     def intervals(self, level: float = 0.95) -> Floats:
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
 
-        They rest on no model and on no limit theorem (:meth:`evenhand.learners.band.Band.radius`):
-        for any game with rewards in [0, 1], told without selection, an arm's interval holds its
-        merit at all times together with this chance. That is said of each arm; for all m together,
-        ask for the level ``1 - (1 - level) / m``.
+        They rest on no model and on no limit theorem (``Band.radius``): for any game with rewards
+        in [0, 1], told without selection, an arm's interval holds its merit at all times together
+        with this chance. That is said of each arm; for all m together, ask for the level
+        ``1 - (1 - level) / m``.
         """
         alpha = 1.0 - check_number("level", level, 0.0, 1.0)
         if not 0.0 < alpha < 1.0:
