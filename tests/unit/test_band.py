@@ -257,7 +257,7 @@ def test_plans_keep_their_forecast_as_bytes():
     assert twin.gamma == plan.gamma
     bare = SetPlan(0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), 0.2)
     assert len(Plan.from_bytes(bare.to_bytes()).worth) == 0
-    for worth, gamma in (([np.nan] * 4, 1.0), ([0.5] * 4, -1.0), ([0.5] * 4, np.inf)):
+    for worth, gamma in (([np.nan] * 4, 1.0), ([0.5] * 4, np.nan), ([0.5] * 4, np.inf)):
         law = (0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), 0.2)
         wrong = SetPlan(*law, np.array(worth, np.float32), gamma)
         with pytest.raises(ValueError, match="but its forecast is wrong"):

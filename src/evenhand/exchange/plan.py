@@ -174,7 +174,7 @@ class SetPlan(Plan):
         good = good and 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
         if not (good and bool(((marginals >= low) & (marginals <= high)).all())):
             raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
-        if not (np.isfinite(worth).all() and 0.0 <= gamma < np.inf):
+        if not (np.isfinite(worth).all() and np.isfinite(gamma)):
             raise ValueError("data must come from Plan.to_bytes, but its forecast is wrong")
         return cls(number, arms, k, marginals, sizes, mixing, worth, gamma)
 
