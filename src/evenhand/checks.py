@@ -53,11 +53,14 @@ def check_budget(m: Any, k: Any) -> tuple[int, int]:
 
 def check_number(name: str, value: Any, low: float, high: float) -> float:
     """Return ``value`` as a float in [low, high]; an infinite end is open."""
-    refuse_truth(name, "a number", value)
-    array = value if isinstance(value, float) else as_reals(name, value, "be a number")
-    if np.ndim(array) or value is None:  # None would become nan
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(array)
+    if isinstance(value, float):
+        number = float(value)
+    else:
+        refuse_truth(name, "a number", value)
+        array = as_reals(name, value, "be a number")
+        if array.ndim or value is None:  # None would become nan
+            raise TypeError(f"{name} must be a number, got {value!r}")
+        number = float(array)
     if not (low <= number <= high and math.isfinite(number)):
         raise ValueError(f"{name} must {interval(low, high)}, got {name}={number!r}")
     return number

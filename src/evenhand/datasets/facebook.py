@@ -27,9 +27,10 @@ DEGREE_QUARTILES = (0, 11, 21, 45, 121)  # of the real subgraph; the stand-in fo
 def facebook_graph() -> Graph:
     """Load the 534-node, 8158-edge subgraph of SNAP's ego-Facebook network.
 
-    The community around ego 1684 without that ego, cut from ``facebook_combined.txt`` by the list
-    of node ids kept in this package. An edge is one arc from the smaller to the larger
-    id, as the file lists it; ``.both_ways()`` adds the reverse ones. Five nodes have no edge.
+    The community around user 1684 without that user (an "ego", whose friends SNAP collected), cut
+    from ``facebook_combined.txt`` by the list of node ids kept in this package. An edge is one arc
+    from the smaller to the larger id, as the file lists it; ``.both_ways()`` adds the reverse ones.
+    Five nodes have no edge.
 
     Notes
     -----

@@ -1,9 +1,10 @@
 """Finding the coins of a maximum-entropy design from its marginals.
 
-A law is an array of five rows with one column per arm: log weights, marginals, 1 minus them, and
-the coins that show them when conditioned on k heads, p and 1 - p, each to full relative accuracy.
-Fitting works on the coins alone: odds are multiplied, and a step needs no exponential and no
-logarithm per arm.
+A law is an array of five rows with one column per arm: log weights, marginals, 1 minus the
+marginals, and p and 1 - p of the arm's coin. Independent coins with these p, given that they show k
+heads, show that of an arm with the chance of its marginal. p and 1 - p are kept apart because each
+has to be right in all its digits, however small. Fitting works on the coins alone: odds are
+multiplied, and a step needs no exponential and no logarithm per arm.
 """
 
 import math
@@ -44,11 +45,11 @@ def calibrate(
     """Find the law whose marginals are the target; returns log Z, the error left and the steps.
 
     ``old`` is a law to begin with, or :data:`NOTHING`; ``points`` is what conditioning needs.
-    Target entries of nearly 0 or 1 that leave no choice are set to it.
+    Entries of the target are changed to 0 or 1 where the others leave no choice.
     """
     fix_certain(target, k)
     given, rest, p, q = law[MARGINALS], law[REST], law[HEADS], law[TAILS]
-    damping, step = np.empty(len(target)), np.zeros(len(target))
+    damping, step = np.empty(len(target)), np.empty(len(target))
     length, n = 1.0, _begin(target, old, p, q, damping, step)
     while True:
         _recentre(p, q, k)
@@ -103,6 +104,7 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
     for a in range(len(target)):
         t = target[a]
         p[a], q[a], damping[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
+        step[a] = 0.0
         if not 0.0 < t < 1.0:
             continue
         x = t / variance

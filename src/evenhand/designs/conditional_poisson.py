@@ -62,8 +62,9 @@ class ConditionalPoisson(ExplicitDesign):
     -----
     Fitting, marginals and memory are O(M) whatever K. A draw takes K draws from a table,
     repeated until they are distinct, where that happens often enough, and else splits the K
-    heads down a tree of arms. More draws than there are sets, where these are few, come from a
-    table of all of them. The law is exact in all three ways.
+    heads down a tree of arms. Where at least as many draws are asked for as there are different
+    sets, and these are at most 65536, draws come from a table of all sets. The law is exact in all
+    three ways.
 
     References
     ----------
@@ -84,6 +85,11 @@ class ConditionalPoisson(ExplicitDesign):
         self.log_weights, self.marginals = law[LOG_WEIGHTS], law[MARGINALS]
         self.m, self.k = law.shape[1], k
         self._law, self.log_normaliser = law, log_normaliser
+        # learners make a design per round and draw one set: a cached property costs more than these
+        self._free = np.isfinite(self.log_weights).nonzero()[0]
+        self._always = (self.log_weights == np.inf).nonzero()[0]
+        self._k_free = k - len(self._always)
+        self._n_sets = count_sets(len(self._free), self._k_free, MAX_LISTED)
 
     @classmethod
     def fit(cls, marginals: ArrayLike, tol: float = 1e-10) -> Self:
@@ -209,19 +215,6 @@ class ConditionalPoisson(ExplicitDesign):
         return cls(law, log_normaliser, k)
 
     @cached_property
-    def _free(self) -> Ints:
-        """Arms that are neither always nor never in."""
-        return np.flatnonzero(np.isfinite(self.log_weights))
-
-    @cached_property
-    def _always(self) -> Ints:
-        return np.flatnonzero(self.log_weights == np.inf)
-
-    @property
-    def _k_free(self) -> int:
-        return self.k - len(self._always)
-
-    @cached_property
     def _coins(self) -> tuple[Floats, Floats]:
         """Chances of head and tail of the arms with a choice."""
         return sigmoid(self.log_weights[self._free])
@@ -233,10 +226,6 @@ class ConditionalPoisson(ExplicitDesign):
             return None
         sets = list_sets(self._free, self._always, self.k)
         return sets, np.exp(self._log_prob(sets))
-
-    @cached_property
-    def _n_sets(self) -> int:
-        return count_sets(len(self._free), self._k_free, MAX_LISTED)
 
     @cached_property
     def _listing(self) -> tuple[Words, NDArray[np.uint32]]:
@@ -289,16 +278,15 @@ def check_same_arms(marginals: ArrayLike, m: int) -> None:
 @compiled
 def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
     """Sum of the members' finite log weights; -inf if an arm that is always in is missing."""
-    sums = np.zeros(len(rows))
+    sums = np.empty(len(rows))
     for i in range(len(rows)):
-        always = 0
+        total, always = 0.0, 0
         for arm in rows[i]:
             if log_weights[arm] == np.inf:
                 always += 1
             else:
-                sums[i] += log_weights[arm]
-        if always < n_always:
-            sums[i] = -np.inf
+                total += log_weights[arm]
+        sums[i] = total if always >= n_always else -np.inf
     return sums
 
 
@@ -306,7 +294,7 @@ def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
 def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
     """Build the table of the odds; empty where k draws from it would rarely be distinct."""
     if k == 0:
-        return np.zeros(1, np.uint64)
+        return np.empty(1, np.uint64)  # nothing is ever drawn from it
     top, total, odds = -np.inf, 0.0, np.empty(len(theta))
     for x in theta:
         top = max(top, x)

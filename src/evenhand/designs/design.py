@@ -66,8 +66,8 @@ class Design(ABC):
         """Draw n sets and count equal ones: sets (d, k), and how often each was drawn (d,).
 
         The counts have exactly the law of n independent draws. Up to 65536 draws are made and
-        counted; more are one multinomial draw where all sets can be listed. Where equal sets are
-        rare, rows may repeat.
+        counted; more are one multinomial draw where all sets can be listed. Where there are no
+        fewer different sets than draws, equal draws are not added up, and rows may repeat.
         """
         n = check_integer("n", n, 0)
         check_rng(rng)

@@ -54,7 +54,8 @@ class EnumeratedMaxEntropy(ExplicitDesign):
         self.sets = chosen
         if not free.all():
             self.sets = list_sets(np.flatnonzero(free), always, k)
-            self.sets.flags.writeable = False  # as those of all_sets are: one type for kernels
+            # as those of all_sets are: for writable arrays kernels would be compiled once more
+            self.sets.flags.writeable = False
         self._curvature = curvature  # inverse Hessian of the dual, where the next refit starts
         self._log_normaliser, self.probabilities, given = _expectations(log_weights[free], chosen)
         self.marginals = (log_weights == np.inf).astype(np.float64)
@@ -70,7 +71,7 @@ class EnumeratedMaxEntropy(ExplicitDesign):
             (m,) numbers in [0, 1] that sum to an integer k >= 1, with at most 1e7 K-sets.
         tol
             Largest error in a marginal that BFGS is asked for. Where rounding in its line search
-            stops it earlier, an error up to 1e-6 is accepted; above it raises.
+            stops it earlier, an error up to 1e-6 is accepted; a larger one raises RuntimeError.
         """
         return cls._calibrate(marginals, tol, None, None)
 
@@ -160,7 +161,7 @@ def check_curvature(curvature: Floats, n: int) -> Floats:
 
 @compiled
 def _log_odds(target: Floats, k: int) -> Floats:
-    """Log-odds of the target, shifted to sum to k; infinite where it leaves no choice."""
+    """Log-odds whose chances sum to k: the target's, all shifted alike; infinite at 0 and 1."""
     fix_certain(target, k)
     theta = np.log(target / (1.0 - target))
     free = np.flatnonzero(np.isfinite(theta))
@@ -200,8 +201,10 @@ def _bfgs(
 def _expectations(theta: Floats, sets: Ints) -> tuple[float, Floats, Floats]:
     """Log normaliser, probability of every set, and marginals.
 
-    Products of odds, shifted so that likely sets have moderate ones: no exponential per set. Sets
-    in lexicographic order come in runs that share all arms but the last, which goes up to the end.
+    A set's weight is the product of its arms' odds, so that no exponential is needed per set; all
+    odds are first multiplied by one number, so that products of likely sets neither overflow nor
+    vanish. In lexicographic order sets come in runs that share all arms but the last, which rises
+    by one up to m - 1: the product of the shared arms is formed once per run.
     """
     (n, k), m = sets.shape, len(theta)
     if k == 0:

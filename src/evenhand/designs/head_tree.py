@@ -14,8 +14,9 @@ TRIM = 1e-30  # chances below this fraction of a node's largest are dropped
 class HeadTree(NamedTuple):
     """Law of the number of heads below each node of a heap-ordered binary tree.
 
-    Node v has children 2v and 2v + 1; the leaves cut the coins into runs of 32. Node v shows
-    first[v] + i heads with chance chances[starts[v] + i], which lies below ends[v].
+    Node v has children 2v and 2v + 1; the leaves cut the coins into runs of 32. The coins below
+    node v show first[v] + i heads with chance chances[starts[v] + i], for all i from 0 up to where
+    that place reaches ends[v]; other numbers of heads are too rare to be kept.
     """
 
     starts: Ints
@@ -104,7 +105,7 @@ def draw_heads(
     heads = np.zeros(size, np.int64)
     table = np.empty((LEAF + 1, LEAF + 1))
     for i in range(len(rows)):
-        heads[1], filled = k, int(heads[0])  # 0; a literal would be a type of its own
+        heads[1], filled = k, int(heads[0])  # 0; with a literal 0 numba compiles twice
         for v in range(1, size):
             if v < n_leaves:
                 left = _heads_of_left(tree, v, heads[v], rng) if heads[v] else 0

@@ -46,8 +46,8 @@ class Mixture(ExplicitDesign, Generic[D]):
         self.marginals = (1.0 - self.eta) * design.marginals + self.eta * self.k / self.m
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
-        rows = self.design.sample(n, rng)
-        plain = np.flatnonzero(rng.random(n) < self.eta)
+        rows = self.design._sample(n, rng)
+        plain = (rng.random(n) < self.eta).nonzero()[0]
         if len(plain):
             rows[plain] = draw_uniform(self.m, self.k, rng.random(len(plain)))
         return rows

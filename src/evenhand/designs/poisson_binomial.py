@@ -97,8 +97,8 @@ def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> floa
     n_pairs = (m + 1) // 2
     # forward[i * width + j]: chance of j heads among the first i pairs
     forward = np.empty((n_pairs + 1) * width)
-    forward[:width] = 0.0
-    forward[0] = 1.0
+    for j in range(width):
+        forward[j] = j == 0
     for i in range(n_pairs):
         none, second, first, both = _pair(p, q, i)
         one_less = two_less = 0.0
@@ -107,8 +107,9 @@ def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> floa
             forward[j + width] = none * same + (first + second) * one_less + both * two_less
             one_less, two_less = same, one_less
     total = forward[n_pairs * width + k]
-    needed = np.zeros(k + 3)  # needed[j]: chance of the k - j heads still needed after pair i
-    needed[k] = 1.0
+    needed = np.empty(k + 3)  # needed[j]: chance of the k - j heads still needed after pair i
+    for j in range(k + 3):
+        needed[j] = j == k
     for i in range(n_pairs - 1, -1, -1):
         none, second, first, both = _pair(p, q, i)
         with_none = with_one = with_both = 0.0

@@ -1,4 +1,4 @@
-"""Systematic sampling: one random start, every unit step draws an arm."""
+"""Systematic sampling: marginals laid end to end, from a random start a draw per unit step."""
 
 from typing import Self
 
@@ -14,9 +14,10 @@ from evenhand.typing import Floats, Ints, compiled
 class Systematic(ExplicitDesign):
     r"""K-sets with given marginals by systematic sampling.
 
-    Lay the marginals end to end on a line of length K; with one uniform start u the arms lying at
-    u, u + 1, ... are drawn. At most M different sets can be, and many pairs never meet: fast to
-    draw and to count, a poor choice to learn from. Make one with :meth:`fit`.
+    Lay the marginals end to end on a line of length K and draw one start u, uniform on [0, 1): the
+    arms that lie at u, u + 1, ..., u + K - 1 are chosen. Only about M different sets can come up,
+    and many pairs of arms never do together: fast to draw and to count, a poor choice to learn
+    from. Make one with :meth:`fit`.
 
     References
     ----------

@@ -216,9 +216,10 @@ def _first_wrong(
 def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
     """Count each arm's memberships in the queried prefixes."""
     k = orders.shape[1]
-    ends = np.zeros(k + 1, np.int64)  # prefixes of a row by their length
+    ends = np.empty(k + 1, np.int64)  # prefixes of a row by their length
     for i in range(len(orders)):
-        ends[:] = 0
+        for r in range(k + 1):
+            ends[r] = 0
         for size in sizes[i]:
             ends[size] += times[i]
         inside = 0

@@ -72,15 +72,16 @@ class Shelf:
 
     def put(self, plan: Plan, n: int, ledger: Ledger, rng: np.random.Generator) -> None:
         """Draw n rows of a new plan, the next to be asked, and keep what they need."""
-        if self._entries:
-            self._drop_settled(self._entries[-1], ledger)
+        entries = self._entries
+        if entries:
+            self._drop_settled(entries[-1], ledger)
         state = rng.bit_generator.state
         entry = Entry(ledger.next, n, drawn=(plan, state, plan.draw(n, rng)))
-        self._entries.append(entry)
-        if len(self._entries) > self.keep:
-            ledger.expire_before(self._entries[-self.keep].first)
-        while self._entries[0].first + self._entries[0].n <= ledger.first < ledger.next:
-            self._cached.pop(self._entries.pop(0).first, None)
+        entries.append(entry)
+        if len(entries) > self.keep:
+            ledger.expire_before(entries[-self.keep].first)
+        while entries[0].first + entries[0].n <= ledger.first < ledger.next:
+            self._cached.pop(entries.pop(0).first, None)
         self._remember(entry)
 
     def rows(self, numbers: slice | Ints) -> Rows:
@@ -197,7 +198,8 @@ class Shelf:
     @property
     def end(self) -> int:
         """Number behind the last row of the newest plan."""
-        return self._entries[-1].first + self._entries[-1].n if self._entries else 0
+        entries = self._entries
+        return entries[-1].first + entries[-1].n if entries else 0
 
 
 def joined(parts: list[Part]) -> Rows:

@@ -14,8 +14,8 @@ from evenhand.typing import Bools, Floats
 class Carrier(NoisyMean):
     r"""A sum of carrier games :math:`V(S) = \sum_D \alpha_D \mathbf{1}\{D \subseteq S\}`.
 
-    Every game is one (the paper's Claim 1; :func:`evenhand.merit.carrier_form` finds it), and its
-    K-Shapley value is one sum (Claim 2).
+    Every game can be written so (the paper's Claim 1; :func:`evenhand.merit.carrier_form` does it),
+    and its K-Shapley values are then a plain sum over the sets D (Claim 2).
 
     Parameters
     ----------
@@ -74,9 +74,10 @@ class Carrier(NoisyMean):
         return (missing == 0.0) @ self.coefficients
 
     def kshapley(self, k: int) -> Floats:
-        r"""K-Shapley values in closed form (Claim 2): a member of D gets a share of its weight.
+        r"""K-Shapley values in closed form (Claim 2): each member of D gets a share of its weight.
 
-        The share is :math:`\binom{M-d}{K-d} / (d \binom{M-1}{K-1})` for d = |D| <= K, else 0.
+        The share of :math:`\alpha_D` is :math:`\binom{M-d}{K-d} / (d \binom{M-1}{K-1})` for
+        d = |D| <= K, else 0.
         """
         m, k = check_budget(self.m, k)
         sizes = np.arange(1, m)

@@ -22,9 +22,10 @@ def wide_noisy_or(m: int, rng: np.random.Generator) -> BinaryNoisyOr:
 
 
 def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
-    """Make a game worth the weight its arms cover of 60 items: arms overlap, no closed form.
+    """Make a game in which a set is worth the weight of the items it covers, of 60 that sum to 1.
 
-    Each arm covers each item with a probability of the arm's own, between 0.05 and 0.3.
+    An arm covers each item with a probability of the arm's own, between 0.05 and 0.3. What arms
+    cover overlaps, and merits have no closed form.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
 
 
 def random_additive(m: int, k: int, rng: np.random.Generator) -> Carrier:
-    """Make an additive game in which the k best arms add up to 0.9: no saturation at all.
+    """Make an additive game in which the k best arms add up to 0.9: gains never shrink.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def random_additive(m: int, k: int, rng: np.random.Generator) -> Carrier:
 
 
 def best_member(m: int, rng: np.random.Generator) -> SetFunction:
-    """Make a game worth its best arm: weak arms add next to nothing beside others.
+    """Make a game in which a set is worth its best arm: beside it weak arms add nothing.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def best_member(m: int, rng: np.random.Generator) -> SetFunction:
 
 
 def hidden_pair(m: int, rng: np.random.Generator) -> Carrier:
-    """Make an additive game, but arm 0 is worth nothing alone and adds 0.3 beside arm 1.
+    """Make a game that is additive but for arm 0: worth nothing alone, 0.3 beside arm 1.
 
     Examples
     --------

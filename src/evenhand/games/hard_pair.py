@@ -13,9 +13,9 @@ from evenhand.theory import largest_gap
 def hard_pair(m: int, k: int, delta: float) -> tuple[Carrier, Carrier]:
     r"""Make the two instances :math:`V_0, V_1` of the paper's lower bound, Bernoulli rewards.
 
-    Both are monotone, submodular and below 1, and they differ by ``delta`` on one set of at most
-    k arms, :math:`S^\dagger`, arms 1..k here. Under :math:`V_0` arm 0 is due in every set, so to
-    try :math:`S^\dagger` costs regret.
+    Both are monotone, submodular and below 1. Of all sets of at most k arms, they differ on one
+    only, by ``delta``: :math:`S^\dagger`, arms 1..k here. Under :math:`V_0` arm 0 is due in every
+    set, and :math:`S^\dagger` does not hold it, so that trying it costs regret.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class Experiment:
 
     @property
     def needs_gpu(self) -> bool:
-        """Whether a game of it runs on an NVIDIA card."""
+        """Whether one of its games runs on an NVIDIA GPU."""
         return any(games.needs_gpu(panel.game["kind"]) for panel in self.panels)
 
     def cut(self, max_horizon: float, replications: int | None) -> "Experiment":

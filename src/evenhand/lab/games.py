@@ -136,7 +136,7 @@ def trajectory(kind: str) -> int:
 
 
 def needs_gpu(kind: str) -> bool:
-    """Whether a named game runs on an NVIDIA card."""
+    """Whether a named game runs on an NVIDIA GPU."""
     return getattr(_described(kind), "needs_gpu", False)
 
 

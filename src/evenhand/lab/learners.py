@@ -48,7 +48,7 @@ KINDS: dict[str, Kind] = {
 KINDS |= {
     "iw-ksvfair-exact": Kind(IWKSVFair, lambda horizon: {"design": EnumeratedMaxEntropy}),
     "no-iw": Kind(IWKSVFair, lambda horizon: {"weights": "none"}),
-    # its weights are so large that even rounding errors show
+    # its weights are so large that a change of rounding alone once changed its random numbers
     "no-mix": Kind(IWKSVFair, lambda horizon: {"eta": 0.0, "gamma": None}, bumps=1),
     "muras": Kind(MURaS, lambda t: {"rounding": Systematic} if t >= COUNTED_FROM else {}),
 }

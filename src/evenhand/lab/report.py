@@ -59,7 +59,7 @@ def draw_section(
 ) -> Section | None:
     """Draw an experiment into ``figures/`` and return its section; None where results are missing.
 
-    An experiment drawn arm by arm has no tables, its figure being one.
+    An experiment drawn arm by arm has no tables: its figure shows every number.
     """
     figure = draw(experiment, results, kinds)
     if figure is None:

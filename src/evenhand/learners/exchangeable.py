@@ -80,11 +80,11 @@ class ExchangeableLearner(Learner, Generic[P]):
         if not self._left:
             self._publish()
         assert self.plan is not None
-        start = self.ledger.next
+        start, left = self.ledger.next, self._left
         try:
-            rows = self._shelf.rows(slice(start, start + min(n, self._left)))
+            rows = self._shelf.rows(slice(start, start + min(n, left)))
         except DrawnElsewhere:  # restored where other rows are drawn: skip the rest of the plan
-            self.ledger.settle(self.ledger.open(self._left), missing=True)
+            self.ledger.settle(self.ledger.open(left), missing=True)
             return self._take(n)
         return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
 

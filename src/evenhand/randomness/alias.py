@@ -19,13 +19,12 @@ def build_alias(weights: Floats) -> Words:
     total = 0.0
     for weight in weights:
         total += weight
-    keep, table = np.zeros(n), np.empty(n, np.uint64)
+    keep, table = np.empty(n), np.empty(n, np.uint64)
     small, large = np.empty(n, np.int64), np.empty(n, np.int64)
     n_small = n_large = 0
     for i in range(n):
         table[i] = i
-        if i < len(weights):
-            keep[i] = weights[i] * (n / total)
+        keep[i] = weights[i] * (n / total) if i < len(weights) else 0.0
         if keep[i] < 1.0:
             small[n_small] = i
             n_small += 1
@@ -48,7 +47,10 @@ def build_alias(weights: Floats) -> Words:
 @compiled
 def alias_bits(table: Words) -> np.uint64:
     """How many low bits of a word choose a cell."""
-    return np.uint64(np.round(np.log2(len(table))))
+    bits = 0
+    while 1 << bits < len(table):
+        bits += 1
+    return np.uint64(bits)
 
 
 @compiled

@@ -34,8 +34,9 @@ def simulate(
 ) -> Run:
     """Let a learner play a game and record its fairness regret.
 
-    The loss of a query is its exact expectation given what happened before, not that of the set
-    drawn. Memory does not grow with the horizon. No reward is drawn where the learner wants none.
+    The loss of a query is how far the chances with which its set was drawn are from the target; it
+    does not depend on which set came up. Memory does not grow with the horizon. No reward is drawn
+    where the learner wants none.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Run:
     selections
         (m,) how often each arm was in a queried set, of any size.
     alignment
-        Merit-selection alignment B of those; see :func:`evenhand.metrics.alignment`.
+        How well selections follow the target, 1 if perfectly: :func:`evenhand.metrics.alignment`.
     merit, marginals
         (m,) the learner's estimates and next marginals at the end.
     reward

@@ -94,12 +94,15 @@ def mean_products(x: Floats, k: int) -> Floats:
     are then those outside the other half. Every step is a convex combination, so nothing cancels
     and nothing overflows.
     """
-    m = len(x)
+    m, depth = len(x), 2
+    while 1 << (depth - 2) < m:
+        depth += 1
     table = np.empty((m, k))
-    depth = int(np.ceil(np.log2(m))) + 2
-    lows, highs = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
-    means = np.zeros((depth, k))  # means[d, s]: mean product of s entries outside [low, high)
-    highs[0], means[0, 0], top = m, 1.0, 0
+    lows, highs = np.empty(depth, np.int64), np.empty(depth, np.int64)
+    means = np.empty((depth, k))  # means[d, s]: mean product of s entries outside [low, high)
+    for s in range(k):
+        means[0, s] = s == 0
+    lows[0], highs[0], top = 0, m, 0
     while top >= 0:
         low, high = lows[top], highs[top]
         if high - low == 1:

@@ -17,7 +17,7 @@ from evenhand.typing import Floats, Ints, Words
 ALWAYS = 2**64 - 1  # a coin that needs no toss
 MAX_BITMAP = 1024  # largest graph, in nodes, for one thread per cascade
 CHUNK = 2**24  # queries in one launch: bounds the memory
-BY_WARP = 2**18  # most queries in a launch for one warp per cascade
+BY_WARP = 2**18  # a launch of up to so many queries gives each cascade a warp
 
 
 class CudaCascade(IndependentCascade):
@@ -62,7 +62,7 @@ class CudaCascade(IndependentCascade):
         return self._pull(orders, sizes, rng, coupled=False)
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, one live-edge graph per row."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, arcs decided once per row."""
         return self._pull(orders, sizes, rng, coupled=True)
 
     def _pull(

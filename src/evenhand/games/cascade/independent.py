@@ -14,7 +14,9 @@ from evenhand.randomness.splitmix import uniform
 from evenhand.randomness.xoshiro import as_state, draw_word, start_words
 from evenhand.typing import Bools, Floats, Ints, Words, compiled
 
-MAX_UNCERTAIN = 20  # edges with 0 < p < 1 for which all live-edge graphs are listed
+# edges with 0 < p < 1 up to which all live-edge graphs are listed; in such a graph it is settled
+# beforehand which edges carry, and the nodes that seeds can reach are those they activate
+MAX_UNCERTAIN = 20
 
 
 class IndependentCascade:
@@ -66,7 +68,10 @@ class IndependentCascade:
         return pull_one_by_one(self.arcs, orders, sizes, coins)
 
     def pull_coupled(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, one live-edge graph per row."""
+        """Rewards (n, s) of the sets ``orders[i, :sizes[i, j]]``, arcs decided once per row.
+
+        Which arcs carry is tossed once, for all sets of a row: their rewards are comparable.
+        """
         orders, sizes = check_orders(orders, sizes, self.m)
         return _pull_coupled(self.arcs, orders, sizes, start_words(check_rng(rng)))
 
