@@ -14,7 +14,7 @@ from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
-from evenhand.learners.evidence import Conclusions, Evidence
+from evenhand.learners.evidence import Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.policy import clip_to_sum
@@ -92,7 +92,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 2
+    trajectory = 3
     evidence: Evidence
 
     def __init__(
@@ -119,7 +119,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self.evidence.estimate())
+        return self._proportional(self.evidence.estimate().merit)
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
@@ -155,6 +155,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         found = self.evidence.estimate()
         total, _, squares, _ = np.moveaxis(self.evidence.weighted, 2, 0)
         effective = total**2 / np.where(squares > 0.0, squares, 1.0)
+        effective[0] = self.evidence.singles[:, 0]
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
             effective,
@@ -167,13 +168,13 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     @property
     def _seen(self) -> Any:
-        return np.any(self.evidence.weighted[:, :, 0], axis=0)
+        return np.any(self.evidence.seen, axis=0)
 
-    def _proportional(self, found: Conclusions) -> Floats:
+    def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
         rate = self._rate()
         share = self.k / self.m
-        merit = self.band.hold(found.merit)
+        merit = self.band.hold(merits)
         top = merit.max()
         scores = np.maximum(merit, 1e-9 * top) if top > 0.0 else np.ones(self.m)
         return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
@@ -198,7 +199,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self._take(min(limit, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        parts = {"evidence": evidence.FIELDS, "band": band.FIELDS}
+        parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
         return {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
 
 
