@@ -1,25 +1,38 @@
 """How well anybody could do: an oracle that knows the model and the prior, and draws by the truth.
 
     python -m benchmarks.oracle shop cover --worlds 10 --base-seed 900
+    python -m benchmarks.oracle --results results    # for the report of evenhand reproduce
 
 It shows sets as a learner does that had found the true merits: sizes and exploration are
 EvenHand's. From their rewards it forms the posterior of the merits, whose mean it would share the
-slots by, and whose 95 % ranges are what intervals can be compared with.
+slots by, and whose 95 % ranges are what intervals can be compared with. On cascades it also knows
+that a node has a whole number of arcs, which tells weak nodes apart; "smooth" does not.
 """
 
 import argparse
+import hashlib
+import json
 import time
 from collections.abc import Callable
+from math import inf, nan
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from benchmarks import posteriors
 from benchmarks.deployments import MARKS, WORLDS, World, line, mostly_full, settings
-from benchmarks.posteriors import Told
+from benchmarks.posteriors import Known, Told
 from evenhand.exchange import SetPlan
+from evenhand.files import replacing
 from evenhand.games import IndependentCascade
-from evenhand.lab.games import Setting
+from evenhand.lab.cells import Cell
+from evenhand.lab.games import Setting, build_game
+from evenhand.lab.paper.deployments import ORACLE
+from evenhand.lab.paper.experiments import load_preset
 from evenhand.lab.readings import Reading, condense
+from evenhand.lab.store import SCHEMA, describe_machine, describe_versions
 from evenhand.learners import EvenHand
 from evenhand.policy import clip_to_sum, fair_policy
 from evenhand.randomness.streams import stream
@@ -40,7 +53,7 @@ def show(
     """Draw n sets by the true merits and observe their rewards."""
     m, merit = setting.game.m, np.maximum(setting.known.merit, 0.0)
     scores = np.maximum(merit, 1e-9 * merit.max())
-    parts, asked = [], 0
+    parts, asked = list[Told](), 0
     while asked < n:
         rate = min(0.5, (1.0 + asked / m) ** (-1.0 / 3.0))
         policy = clip_to_sum(scores, rate * k / m, 1.0 - rate * (1.0 - k / m), k)
@@ -52,18 +65,27 @@ def show(
     return Told(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-def conclusion(name: str, world: World) -> Conclude:
-    """The posterior of a kind of world."""
-    if name == "shop":
-        return posteriors.shop
-    if name == "cover":
-        return posteriors.cover
+def cascade_prior(world: World) -> Known:
+    """The prior of the nodes of cascades of one kind, from some of another seed."""
     others: list[IndependentCascade] = []
     for one in settings(World(world.game | {"reference_sets": 1000}, world.k), 10**6, N_PRIOR):
         assert isinstance(one.game, IndependentCascade)
         others.append(one.game)
-    prior = posteriors.prior_of(others, world.k)
-    return lambda told, m, k, rng: posteriors.cascade(told, m, prior, rng)
+    return posteriors.prior_of(others, world.k)
+
+
+def oracles(name: str, world: World) -> dict[str, Conclude]:
+    """What posteriors there are for a kind of world, by what the oracle is called."""
+    if name == "shop":
+        return {ORACLE: posteriors.shop}
+    if name == "cover":
+        return {ORACLE: posteriors.cover}
+    exact = cascade_prior(world)
+    smooth = posteriors.smoothed(exact)
+    return {
+        ORACLE: lambda told, m, k, rng: posteriors.cascade(told, m, exact, rng),
+        "smooth": lambda told, m, k, rng: posteriors.cascade(told, m, smooth, rng),
+    }
 
 
 def reading(
@@ -84,32 +106,89 @@ def reading(
     return Reading(k, merit, mean, draws.std(axis=0), fair_policy(mean, k), low, high)
 
 
+def keep(folder: Path, replications: int | None) -> None:
+    """Write what the oracle says in the worlds of the preset; what is there already is kept."""
+    path = folder / f"{ORACLE}.parquet"
+    experiment = load_preset("rare-rewards").cut(inf, replications)
+    kept = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema=SCHEMA)
+    for panel in experiment.panels:
+        if panel.late:  # the oracle has no plans that could be out of date
+            continue
+        world = World(panel.game, panel.k)
+        name = next(name for name, one in WORLDS.items() if one == world)
+        conclude = oracles(name, world)[ORACLE]
+        for drawn in panel.lines:
+            sizes = EvenHand(panel.k, panel.k, sizes=drawn.config.get("sizes"), seed=1).sizes
+            for cell in experiment.cells(panel, drawn):
+                row = described(cell)
+                if row["id"] in set(kept["id"]):
+                    continue
+                start = time.perf_counter()
+                setting = build_game(
+                    cell.game, cell.k, replication=cell.replication, seed=cell.seed
+                )
+                said = reading(
+                    setting, cell.k, conclude, sizes, cell.horizon, cell.seed, cell.replication
+                )
+                row |= {name: x.tolist() for name, x in said._asdict().items() if name != "k"}
+                row |= {"m": setting.game.m, "seconds": time.perf_counter() - start}
+                kept = pl.concat([kept, pl.DataFrame([row], schema=SCHEMA)])
+                with replacing(path) as file:
+                    kept.write_parquet(file, compression="zstd")
+                print(f"{name} {cell.horizon} {cell.replication}", flush=True)
+
+
+def described(cell: Cell) -> dict[str, Any]:
+    """The columns of a result that say what it is: a cell's, of the oracle."""
+    learner = cell.learner | {"kind": ORACLE}
+    columns = {
+        "game": json.dumps(cell.game, sort_keys=True),
+        "k": cell.k,
+        "learner": json.dumps(learner, sort_keys=True),
+        "horizon": cell.horizon,
+        "replication": cell.replication,
+        "seed": cell.seed,
+        "late": 0,
+    }
+    key = json.dumps(columns, sort_keys=True)
+    return columns | {
+        "id": hashlib.sha256(key.encode()).hexdigest()[:20],
+        "key": key,
+        "queries": cell.horizon,
+        **dict.fromkeys(("regret", "regret_uncapped", "alignment", "largest_due"), nan),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+    }
+
+
 def main() -> None:
-    """Print one line per kind of world and mark, as benchmarks.deployments does."""
+    """Print one line per kind of world and mark, as for a learner; or keep results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("worlds", nargs="+", choices=list(WORLDS))
+    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(WORLDS)}")
     parser.add_argument("--worlds", dest="n", type=int, default=6, help="worlds of each kind")
     parser.add_argument("--base-seed", type=int, default=900)
     parser.add_argument("--marks", type=float, nargs="+", default=MARKS)
     parser.add_argument("--full", type=float, help="share of full sets")
+    parser.add_argument("--results", type=Path, help="folder to keep the preset's worlds in")
+    parser.add_argument("--replications", type=int, help="keep at most so many of them")
     given = parser.parse_args()
+    if unknown := set(given.worlds) - set(WORLDS):
+        parser.error(f"unknown worlds {sorted(unknown)}; choose from {', '.join(WORLDS)}")
+    if given.results is not None:
+        keep(given.results, given.replications)
     for name in given.worlds:
         world, start = WORLDS[name], time.perf_counter()
-        sizes = EvenHand(world.k, world.k, seed=1).sizes
-        if given.full is not None:
-            sizes = mostly_full(world.k, given.full)
-        conclude = conclusion(name, world)
+        full = None if given.full is None else mostly_full(world.k, given.full)
+        sizes = EvenHand(world.k, world.k, sizes=full, seed=1).sizes
         built = settings(world, given.base_seed, given.n)
-        for mark in map(round, given.marks):
-            found = [
-                reading(s, world.k, conclude, sizes, mark, given.base_seed, r)
-                for r, s in enumerate(built, 1)
-            ]
-            seconds = time.perf_counter() - start
-            print(
-                f"{name:8s} oracle    {mark:6d}  {line(condense(found))}  ({seconds:.0f} s)",
-                flush=True,
-            )
+        for called, conclude in oracles(name, world).items():
+            for mark in map(round, given.marks):
+                found = [
+                    reading(s, world.k, conclude, sizes, mark, given.base_seed, r)
+                    for r, s in enumerate(built, 1)
+                ]
+                shown = f"{name:8s} {called:9s} {mark:6d}  {line(condense(found))}"
+                print(f"{shown}  ({time.perf_counter() - start:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ One sampler per kind of world; each returns draws (n, m) of the merits from thei
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv, betaln
-from scipy.stats import beta
+from scipy.special import betainc, betaincc, betaincinv, betaln
+from scipy.stats import gamma
 
 from evenhand.games import IndependentCascade, NoisyOr
 from evenhand.merit.reverse_reachable import _shares
@@ -73,9 +73,9 @@ def _qualities(hits: Floats, misses: Floats, rng: np.random.Generator) -> Floats
     below, above = betainc(a, b, LOWEST), betainc(a, b, HIGHEST)
     with np.errstate(divide="ignore"):
         inside = betaln(a, b) - betaln(*SHAPE) + np.log(above - below)
-    prior = beta(*SHAPE)
-    at_low = np.log(prior.cdf(LOWEST)) + hits * np.log(LOWEST) + misses * np.log1p(-LOWEST)
-    at_high = np.log(prior.sf(HIGHEST)) + hits * np.log(HIGHEST) + misses * np.log1p(-HIGHEST)
+    at_low = np.log(betainc(*SHAPE, LOWEST)) + hits * np.log(LOWEST) + misses * np.log1p(-LOWEST)
+    at_high = np.log(betaincc(*SHAPE, HIGHEST)) + hits * np.log(HIGHEST)
+    at_high += misses * np.log1p(-HIGHEST)
     keys = np.array([inside, at_low, at_high]) + rng.gumbel(size=(3, len(hits)))
     drawn = betaincinv(a, b, below + (above - below) * rng.random(len(hits)))
     ends = np.where(keys[1] > keys[2], LOWEST, HIGHEST)
@@ -138,8 +138,9 @@ def _counted(told: Told, m: int) -> tuple[Bools, Floats, Floats]:
     inside = np.arange(told.orders.shape[1]) < told.sizes[:, None]
     rows[np.nonzero(inside)[0], told.orders[inside]] = True
     sets, which = np.unique(rows, axis=0, return_inverse=True)
-    successes = np.bincount(which, told.rewards, len(sets))
-    return sets, successes, np.bincount(which, minlength=len(sets)) - successes
+    successes: Floats = np.bincount(which, told.rewards, len(sets)).astype(np.float64)
+    failures: Floats = np.bincount(which, 1.0 - told.rewards, len(sets)).astype(np.float64)
+    return sets, successes, failures
 
 
 def _log_prior(items: int) -> Floats:
@@ -260,6 +261,18 @@ def prior_of(cascades: list[IndependentCascade], k: int) -> Known:
     return Known(np.concatenate(extra), np.concatenate(merit))
 
 
+def smoothed(prior: Known) -> Known:
+    """The prior of somebody who does not know that a node has whole arcs: a gamma law.
+
+    Merits follow what a node activates on a straight line.
+    """
+    mean, variance = prior.extra.mean(), prior.extra.var()
+    levels = (np.arange(len(prior.extra)) + 0.5) / len(prior.extra)
+    extra = gamma(mean**2 / variance, scale=variance / mean).ppf(levels)
+    merit = np.polyval(np.polyfit(prior.extra, prior.merit, 1), extra)
+    return Known(extra, merit.astype(np.float64))
+
+
 def cascade(told: Told, m: int, prior: Known, rng: np.random.Generator, n: int = 1000) -> Floats:
     """Merits of a cascade's nodes by Metropolis steps from one pair of the prior to another.
 
@@ -277,7 +290,7 @@ def cascade(told: Told, m: int, prior: Known, rng: np.random.Generator, n: int =
     world = Spread(
         which,
         np.where(inside_some, rates[which[0]], 0.0).sum(axis=1),
-        np.bincount(told.orders[inside], open_to[inside], m),
+        np.bincount(told.orders[inside], open_to[inside], m).astype(np.float64),
         np.concatenate([[0], np.cumsum([len(x) for x in members])]),
         np.concatenate(members),
         extra[some],

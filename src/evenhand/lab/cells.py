@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.exchange import SetPlan
 from evenhand.exchange.batch import Batch
 from evenhand.lab.games import Setting, build_game, trajectory
 from evenhand.lab.learners import KINDS, build_learner
-from evenhand.learners import Learner
+from evenhand.learners import EvenHand, Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import stream
@@ -20,6 +21,7 @@ from evenhand.simulation.loop import simulate
 # a class can say. The list is closed: a new change bumps `trajectory` of the learner or the game.
 MOVED_GAMES = ("synthetic", "hard-pair", "drawn")
 MOVED_LEARNERS = ("iw-ksvfair", "iw-ksvfair-exact", "no-mix", "no-iw", "even-hand")
+N_FAIR = 200_000  # sets that say what the fair policy earns
 MAX_KEPT_ARMS = 100  # with more, what a learner says of each arm is not kept, to save space
 
 
@@ -83,7 +85,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     rng = stream(cell.seed, cell.replication, "learner")
     learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
     noise = stream(cell.seed, cell.replication, "environment")
-    return play(setting, learner, cell.horizon, cell.late, noise)
+    record = play(setting, learner, cell.horizon, cell.late, noise)
+    reference = stream(cell.seed, cell.replication, "reference")
+    return record | {"fair_reward": fair_reward(setting, learner, cell.horizon, reference)}
 
 
 def play(
@@ -123,6 +127,19 @@ def play(
         "seconds": run.seconds,
         **_said(learner),
     }
+
+
+def fair_reward(
+    setting: Setting, learner: Learner, horizon: int, rng: np.random.Generator
+) -> float | None:
+    """Mean reward of sets drawn by the true fair policy, with the learner's sizes if it has any."""
+    if not isinstance(learner, EvenHand):
+        return None
+    m, k = learner.m, learner.k
+    policy = fair_policy(np.maximum(setting.known.merit, 0.0), k)
+    fair = SetPlan(0, np.arange(m), k, policy, learner.sizes, mixing=0.0)
+    rows = fair.draw(min(horizon, N_FAIR), rng)
+    return float(setting.game.pull(rows.orders, rows.sizes, rng).mean())
 
 
 def _said(learner: Learner) -> dict[str, list[float]]:

@@ -36,6 +36,7 @@ SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "selections": pl.List(pl.Int64),
     "merit": pl.List(pl.Float64),
     "late": pl.Int64,
+    "fair_reward": pl.Float64,
     "estimate": pl.List(pl.Float64),
     "stderr": pl.List(pl.Float64),
     "marginals": pl.List(pl.Float64),
@@ -45,7 +46,10 @@ SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "machine": pl.String,
     "versions": pl.String,
 }
-LATER = ("reward", "late", "estimate", "stderr", "marginals", "low", "high")  # null in old files
+LATER = (  # columns that are null in older files
+    *("reward", "fair_reward", "late"),
+    *("estimate", "stderr", "marginals", "low", "high"),
+)
 
 
 class Store:

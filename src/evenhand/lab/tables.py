@@ -19,7 +19,8 @@ MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 def summary(results: pl.DataFrame) -> pl.DataFrame:
     """Mean and standard deviation over replications, by game, learner and horizon."""
     both = ((pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")) for name in MEASURES)
-    keys = ["game", "k", "learner", "horizon"]
+    keys = ["game", "k", "learner", "late", "horizon"]
+    results = results.with_columns(pl.col("late").fill_null(0))
     return results.group_by(keys).agg(pl.len().alias("replications"), *chain(*both)).sort(keys)
 
 
@@ -33,12 +34,13 @@ def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -
 
 def show(table: pl.DataFrame) -> None:
     """Print a summary to the terminal."""
-    shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
+    shown = Table("game", "K", "learner", "late", "T", "n", "regret", "sd", "alignment", "seconds")
     for row in table.iter_rows(named=True):
         shown.add_row(
             words(row["game"]),
             str(row["k"]),
             words(row["learner"]),
+            str(row["late"] or ""),
             f"{row['horizon']:.3g}",
             str(row["replications"]),
             f"{row['regret']:.4g}",
@@ -46,6 +48,25 @@ def show(table: pl.DataFrame) -> None:
             f"{row['alignment']:.3f}",
             f"{row['seconds']:.3g}",
         )
+    Console().print(shown)
+
+
+def show_ratios(table: pl.DataFrame) -> None:
+    """Print how regret compares with that of other results, and the mean over all cells."""
+    shown = Table("game", "K", "learner", "late", "T", "n", "log(regret / before)", "s.e.")
+    for row in table.iter_rows(named=True):
+        shown.add_row(
+            words(row["game"]),
+            str(row["k"]),
+            words(row["learner"]),
+            str(row["late"] or ""),
+            f"{row['horizon']:.3g}",
+            str(row["n"]),
+            f"{row['value']:+.3f}",
+            f"{row['stderr']:.3f}",
+        )
+    if len(table):
+        shown.add_row("mean of all", *[""] * 5, f"{table['value'].to_numpy().mean():+.3f}")
     Console().print(shown)
 
 
