@@ -5,8 +5,9 @@
 
 It shows sets as a learner does that had found the true merits: sizes and exploration are
 EvenHand's. From their rewards it forms the posterior of the merits, whose mean it would share the
-slots by, and whose 95 % ranges are what intervals can be compared with. On cascades it also knows
-that a node has a whole number of arcs, which tells weak nodes apart; "smooth" does not.
+slots by, and whose 95 % ranges are what intervals can be compared with. It also knows that an arm
+covers whole items and a node has whole arcs, which in the end gives each away exactly; "smooth"
+does not: it takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma.
 """
 
 import argparse
@@ -79,7 +80,10 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
     if name == "shop":
         return {ORACLE: posteriors.shop}
     if name == "cover":
-        return {ORACLE: posteriors.cover}
+        return {
+            ORACLE: posteriors.cover,
+            "smooth": lambda told, m, k, rng: posteriors.shop(told, m, k, rng, posteriors.COVERED),
+        }
     exact = cascade_prior(world)
     smooth = posteriors.smoothed(exact)
     return {
@@ -103,7 +107,8 @@ def reading(
     draws = conclude(told, setting.game.m, k, rng)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     merit, mean = np.maximum(setting.known.merit, 0.0), draws.mean(axis=0)
-    return Reading(k, merit, mean, draws.std(axis=0), fair_policy(mean, k), low, high)
+    spread = np.maximum(draws.std(axis=0), 1e-9)  # an arm of which all is known has none
+    return Reading(k, merit, mean, spread, fair_policy(mean, k), low, high)
 
 
 def keep(folder: Path, replications: int | None) -> None:

@@ -24,18 +24,37 @@ class Told(NamedTuple):
 
 # ---- the shop: a noisy-OR of clipped beta qualities ----
 
-SHAPE, LOWEST, HIGHEST = (1.2, 12.0), 0.004, 0.9
+
+class Clipped(NamedTuple):
+    """A beta law of which what lies outside two bounds is moved onto them."""
+
+    a: float
+    b: float
+    low: float
+    high: float
 
 
-def shop(told: Told, m: int, k: int, rng: np.random.Generator, n: int = 1500) -> Floats:
+QUALITIES = Clipped(1.2, 12.0, 0.004, 0.9)
+# with mean and variance of what an arm of a rare coverage is worth alone, of which a quarter is 0
+COVERED = Clipped(1.17, 41.4, 1e-5, 0.9)
+
+
+def shop(
+    told: Told,
+    m: int,
+    k: int,
+    rng: np.random.Generator,
+    prior: Clipped = QUALITIES,
+    n: int = 1500,
+) -> Floats:
     """Merits of a shop by Gibbs sampling of which arms of a successful set were successful."""
     trials = _memberships(told, m)
     success = told.rewards == 1.0
     orders, sizes = told.orders[success], told.sizes[success]
-    quality, found = np.full(m, SHAPE[0] / sum(SHAPE)), np.empty((n, m))
+    quality, found = np.full(m, prior.a / (prior.a + prior.b)), np.empty((n, m))
     for i in range(-n // 5, n):
         hits = _hits(quality, orders, sizes, rng)
-        quality = _qualities(hits, trials - hits, rng)
+        quality = _qualities(prior, hits, trials - hits, rng)
         if i >= 0:
             found[i] = NoisyOr(quality).kshapley(k)
     return found
@@ -67,20 +86,19 @@ def _hits(quality: Floats, orders: Ints, sizes: Ints, rng: np.random.Generator) 
     return hits
 
 
-def _qualities(hits: Floats, misses: Floats, rng: np.random.Generator) -> Floats:
-    """Draw qualities: a beta posterior between the ends, and what was cut to each end."""
-    a, b = SHAPE[0] + hits, SHAPE[1] + misses
-    below, above = betainc(a, b, LOWEST), betainc(a, b, HIGHEST)
+def _qualities(prior: Clipped, hits: Floats, misses: Floats, rng: np.random.Generator) -> Floats:
+    """Draw qualities: a beta posterior between the bounds, and what was moved onto each."""
+    a, b, low, high = prior.a + hits, prior.b + misses, prior.low, prior.high
+    below, above = betainc(a, b, low), betainc(a, b, high)
+    at_low = np.log(betainc(prior.a, prior.b, low)) + hits * np.log(low) + misses * np.log1p(-low)
     with np.errstate(divide="ignore"):
-        inside = betaln(a, b) - betaln(*SHAPE) + np.log(above - below)
-    at_low = np.log(betainc(*SHAPE, LOWEST)) + hits * np.log(LOWEST) + misses * np.log1p(-LOWEST)
-    at_high = np.log(betaincc(*SHAPE, HIGHEST)) + hits * np.log(HIGHEST)
-    at_high += misses * np.log1p(-HIGHEST)
+        inside = betaln(a, b) - betaln(prior.a, prior.b) + np.log(above - below)
+        at_high = np.log(betaincc(prior.a, prior.b, high)) + hits * np.log(high)
+    at_high += misses * np.log1p(-high)
     keys = np.array([inside, at_low, at_high]) + rng.gumbel(size=(3, len(hits)))
     drawn = betaincinv(a, b, below + (above - below) * rng.random(len(hits)))
-    ends = np.where(keys[1] > keys[2], LOWEST, HIGHEST)
-    drawn = np.where(keys[0] >= keys[1:].max(axis=0), drawn, ends)
-    return np.clip(drawn, LOWEST, HIGHEST)
+    drawn = np.where(keys[0] >= keys[1:].max(axis=0), drawn, np.where(keys[1] > keys[2], low, high))
+    return np.clip(drawn, low, high)
 
 
 # ---- coverage of few items ----

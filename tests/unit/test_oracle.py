@@ -59,7 +59,8 @@ def test_shop():
     rng = np.random.default_rng(5)
     data, sets = told(NoisyOr(truth).value, n, rng)
     levels = (np.arange(60) + 0.5) / 60  # equally likely under the prior, cut ends included
-    grid = np.clip(beta(*posteriors.SHAPE).ppf(levels), posteriors.LOWEST, posteriors.HIGHEST)
+    a, b, low, high = posteriors.QUALITIES
+    grid = np.clip(beta(a, b).ppf(levels), low, high)
     quality = np.array(list(itertools.product(grid, repeat=3)))
     values = np.stack([1 - np.prod(1 - quality * s, axis=1) for s in sets], axis=1)
     others = quality.sum(axis=1, keepdims=True) - quality

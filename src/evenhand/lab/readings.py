@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.checks import ROUNDING
 from evenhand.policy import fair_policy
 from evenhand.typing import Floats
 
@@ -87,7 +88,7 @@ def condense(readings: Sequence[Reading]) -> Honesty:
     low, high, merit = (
         np.array([getattr(r, n) for r in readings]) for n in ("low", "high", "merit")
     )
-    inside = (low <= merit) & (merit <= high)
+    inside = (low <= merit + ROUNDING) & (merit <= high + ROUNDING)
     return Honesty(
         len(readings),
         float(np.mean(np.abs(z) <= 2.0)),

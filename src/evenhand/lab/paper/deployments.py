@@ -82,6 +82,8 @@ def honesty_rows(experiment: Experiment, results: pl.DataFrame) -> list[tuple[st
 
 def _cells(one: Honesty, best: Honesty | None) -> tuple[str, ...]:
     low, middle, high = one.thirds
+    if best is not None and best.worlds != one.worlds:  # other worlds cannot be compared
+        best = None
     return (
         str(one.worlds),
         f"{100 * one.within:.1f} %",

@@ -5,7 +5,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import polars as pl
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from evenhand import theory
 from evenhand.lab import figures
@@ -91,18 +93,31 @@ def claims_and_shares(experiment: Experiment, results: pl.DataFrame) -> Figure:
             best = oracle(experiment, results, panels[0], line)
             _claims_line(column[1:], best, f"oracle for {line.label}", style)
         column[0].set_title(panels[0].title)
-    for axes in grid[0]:
-        axes.axhspan(0.8, 1.2, color="black", alpha=0.08, lw=0)
-    names = "errors / claimed (rms)", "slots misplaced (half-L1)", "least given / due (mean)"
+    names = "errors / claimed (rms)", "slots misplaced (half-L1), %", "least given / due (mean)"
     for row, name in zip(grid, names, strict=True):
         row[0].set_ylabel(name)
+    for axes in grid[0]:
+        axes.axhspan(0.8, 1.2, color="black", alpha=0.08, lw=0)
+        axes.set(yscale="log", ylim=(0.4, 10.0))
+        _few_ticks(axes.yaxis, 1.0)
     for axes in grid[1]:
         axes.set(yscale="log")
+        _few_ticks(axes.yaxis, 100.0)
     for axes in grid[2]:
         axes.set(xscale="log", xlabel="rewards told")
-    grid[1, 0].legend(fontsize=7)
+        axes.set_xticks(experiment.horizons, [f"{told:,}" for told in experiment.horizons])
+        axes.minorticks_off()
+    lines, labels = grid[1, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     figure.suptitle(experiment.title)
     return figure
+
+
+def _few_ticks(axis: Axis, scale: float) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 times powers of ten, in units of 1 / scale."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{scale * x:.3g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _claims_line(column: Any, found: dict[int, Honesty], label: str, style: dict[str, Any]) -> None:
