@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -34,13 +35,12 @@ def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -
 
 def show(table: pl.DataFrame) -> None:
     """Print a summary to the terminal."""
-    shown = Table("game", "K", "learner", "late", "T", "n", "regret", "sd", "alignment", "seconds")
+    shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
     for row in table.iter_rows(named=True):
         shown.add_row(
-            words(row["game"]),
+            _world(row),
             str(row["k"]),
             words(row["learner"]),
-            str(row["late"] or ""),
             f"{row['horizon']:.3g}",
             str(row["replications"]),
             f"{row['regret']:.4g}",
@@ -53,21 +53,25 @@ def show(table: pl.DataFrame) -> None:
 
 def show_ratios(table: pl.DataFrame) -> None:
     """Print how regret compares with that of other results, and the mean over all cells."""
-    shown = Table("game", "K", "learner", "late", "T", "n", "log(regret / before)", "s.e.")
+    shown = Table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
     for row in table.iter_rows(named=True):
         shown.add_row(
-            words(row["game"]),
+            _world(row),
             str(row["k"]),
             words(row["learner"]),
-            str(row["late"] or ""),
             f"{row['horizon']:.3g}",
             str(row["n"]),
             f"{row['value']:+.3f}",
             f"{row['stderr']:.3f}",
         )
     if len(table):
-        shown.add_row("mean of all", *[""] * 5, f"{table['value'].to_numpy().mean():+.3f}")
+        shown.add_row("mean of all", *[""] * 4, f"{table['value'].to_numpy().mean():+.3f}")
     Console().print(shown)
+
+
+def _world(row: dict[str, Any]) -> str:
+    """A game in few words, and how late its rewards were told if they were."""
+    return words(row["game"]) + (f", told {row['late']} late" if row["late"] else "")
 
 
 def words(config: str) -> str:
