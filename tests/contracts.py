@@ -30,6 +30,8 @@ GAMES = {
     ),
     "wide_noisy_or": lambda: games.wide_noisy_or(5, np.random.default_rng(1)),
     "coverage": lambda: games.random_coverage(5, np.random.default_rng(1)),
+    "shop": lambda: games.shop(5, np.random.default_rng(1)),
+    "rare_coverage": lambda: games.rare_coverage(5, np.random.default_rng(1)),
     "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
     "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
