@@ -1,6 +1,5 @@
 """EvenHand: merit-proportional selection from small sets, without a horizon."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_number, check_vector
+from evenhand.checks import check_vector
 from evenhand.estimate import Estimate
 from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
@@ -16,12 +15,16 @@ from evenhand.learners import evidence
 from evenhand.learners.evidence import Conclusions, Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.learner import MAX_BATCH, Draft
-from evenhand.policy import clip_to_sum
+from evenhand.learners.proportional import (
+    anytime_width,
+    mixing_rate,
+    proportional,
+    queries_to_serve,
+)
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats
 
 SINGLE = 0.6  # share of queries of one arm
-GROWTH = 0.01  # a policy serves this share of the queries so far
 
 
 class Diagnostics(NamedTuple):
@@ -148,14 +151,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas, "Time-uniform central
         limit theory and asymptotic confidence sequences", Annals of Statistics 52 (2024).
         """
-        alpha = 1.0 - check_number("level", level, 0.0, 1.0)
-        if not 0.0 < alpha < 1.0:
-            raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
         found = self.evidence.estimate()
-        # tightest after some hundred rewards per arm
-        n = max(self.evidence.told, 1) / (100.0 * self.m)
-        scaled = n * (math.log(1.0 / alpha**2) + math.log(1.0 + math.log(1.0 / alpha**2)))
-        width = math.sqrt((1.0 + 1.0 / scaled) * math.log((1.0 + scaled) / alpha**2))
+        width = anytime_width(level, self.evidence.told, self.m)
         radius = width * np.sqrt(found.free_variance)
         return np.clip(np.column_stack([found.free - radius, found.free + radius]), -1.0, 1.0)
 
@@ -179,20 +176,16 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     def _proportional(self, found: Conclusions) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        rate = self._rate()
-        share = self.k / self.m
-        scores = np.maximum(found.merit, 1e-9 * found.merit.max())
-        return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
+        return proportional(found.merit, self.k, self._rate())
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
-        return min(0.5, (1.0 + self.queries / self.m) ** (-1.0 / 3.0))
+        return mixing_rate(self.queries, self.m)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self.evidence.renew())
-        n = min(max(1, self.m // 10, int(GROWTH * self.queries)), MAX_BATCH)
-        arms = self.roster.ids
-        return SetPlan(self._plans, arms, self.k, policy, self.sizes, self._rate()), n
+        plan = SetPlan(self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
+        return plan, queries_to_serve(self.queries, self.m)
 
     def _ask(self, limit: int) -> Draft:
         return self._take(min(limit, MAX_BATCH))
