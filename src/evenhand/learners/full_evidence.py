@@ -16,15 +16,20 @@ import numpy as np
 
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import COUNT, Field, Fields
+from evenhand.learners import curves
+from evenhand.learners.curves import Curves, Extrapolation
 from evenhand.subsets.full_sets import coefficients, full_set_values
 from evenhand.typing import Floats, Ints, compiled
 
 COUNTED, WEIGHT, SURPRISE, SQUARE, NOISE = range(5)  # columns of the sums: 1, u, u e, u^2, (u e)^2
+MAX_PAIRS = 2000  # up to so many arms it is counted how often any two were together
 OWN = 20.0  # rewards after which an arm's own noise counts more than that of all arms
 
 FIELDS: Fields = {
-    **{name: Field(-1e300, 1e300) for name in ("sums", "forecasts", "worth")},
+    **{name: Field(-1e300, 1e300) for name in ("sums", "forecasts", "worth", "pairs", "totals")},
+    **{f"curves.{name}": field for name, field in curves.FIELDS.items()},
     "told": COUNT,
+    "renewed": COUNT,
     "largest": Field(0.0, 1e300),
 }
 
@@ -48,11 +53,13 @@ class FullEvidence:
         (m + 1, 5) sums over the sets with each arm, and in the last row over all of them: of 1, u,
         u e, u^2 and (u e)^2, with e a reward less its forecast.
     forecasts
-        (m,) the forecast worths, summed over rewards.
+        (m,) the forecast worths, summed over the rewards until the last :meth:`renew`.
     worth
         (m,) the present forecast: a set is expected to bring the sum of its members' worths.
     told
         Rewards absorbed.
+    renewed
+        How many of them there were at the last :meth:`renew`.
     largest
         Largest weight so far.
     """
@@ -61,21 +68,24 @@ class FullEvidence:
         self.k = k
         self.sums, self.forecasts = np.zeros((m + 1, 5)), np.zeros(m)
         self.worth = np.full(m, 0.5 / k)
-        self.told, self.largest = 0, 0.0
+        self.pairs, self.totals = np.zeros((m, m) if m <= MAX_PAIRS else (0, 0)), np.zeros(m)
+        self.told, self.renewed, self.largest = 0, 0, 0.0
+        self.curves = Curves(m, k)
         self._found: Conclusions | None = None
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one full set each, skipping nan."""
         self._found = None
         told, largest = absorb(self.sums, self.worth, rows.orders, rows.weights, rewards)
-        self.forecasts += told * self.worth
+        self.curves.absorb(rows.orders, rows.weights, rewards)
+        count_pairs(self.pairs, self.totals, rows.orders, rewards)
         self.told += told
         self.largest = max(self.largest, largest)
 
     def branch(self) -> "FullEvidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
         other = FullEvidence(len(self.worth), self.k)
-        other.worth = self.worth.copy()
+        other.worth, other.curves = self.worth.copy(), self.curves.branch()
         return other
 
     def merge(self, other: "FullEvidence") -> None:
@@ -84,7 +94,9 @@ class FullEvidence:
             raise ValueError("evidence must have the same forecast to be merged; see branch")
         self._found = None
         self.sums += other.sums
-        self.forecasts += other.forecasts
+        self.pairs += other.pairs
+        self.totals += other.totals
+        self.curves.merge(other.curves)
         self.told += other.told
         self.largest = max(self.largest, other.largest)
 
@@ -99,15 +111,31 @@ class FullEvidence:
         if n == 0:
             return Conclusions(self.worth, np.full(m, np.inf), self.worth)
         inside, level = m / self.k * self.sums[:-1, SURPRISE] / n, self.sums[-1, SURPRISE] / n
-        value = self.forecasts / n + full_set_values(inside, level, self.k)
+        value = self._forecasts() / n + full_set_values(inside, level, self.k)
         variance = variances(self.sums, *coefficients(m, self.k))
-        return Conclusions(value, variance, shrink(value, variance))
+        best, error = value, variance
+        if len(self.pairs):
+            plain = least_squares(self.pairs, self.totals, float(value.mean()))
+            best, error = blend(value, variance, plain, plain_variances(self.sums))
+        return Conclusions(value, variance, shrink(best, error))
 
     def renew(self) -> Conclusions:
         """Take over the present forecast, and return what it was concluded from."""
         found = self.estimate()
+        self.forecasts, self.renewed = self._forecasts(), self.told
         self.worth = found.shrunk
+        if self.told:
+            self.curves.fit(found.shrunk, self.told)
         return found
+
+    def _forecasts(self) -> Floats:
+        """Return the forecast worths, summed over all rewards."""
+        return self.forecasts + (self.told - self.renewed) * self.worth
+
+    def extrapolate(self) -> Extrapolation:
+        """What follows from the curve."""
+        noise = float(self.sums[-1, NOISE]) / max(self.told, 1)
+        return self.curves.average(self.estimate().shrunk, noise)
 
 
 @compiled
@@ -150,6 +178,101 @@ def variances(sums: Floats, c_in: float, c_out: float) -> Floats:
             outside = max(whole[NOISE] - sums[a, NOISE], 0.0)
             result[a] = (c_in**2 * inside + c_out**2 * outside) / whole[COUNTED] ** 2
     return result
+
+
+@compiled
+def count_pairs(pairs: Floats, totals: Floats, sets: Ints, rewards: Floats) -> None:
+    """Count how often arms were together, where there is room for it, and sum rewards by arm."""
+    k = sets.shape[1]
+    for i in range(len(sets)):
+        if np.isnan(rewards[i, 0]):
+            continue
+        for r in range(k):
+            a = sets[i, r]
+            totals[a] += rewards[i, 0]
+            if len(pairs):
+                for other in range(k):
+                    pairs[a, sets[i, other]] += 1.0
+
+
+@compiled
+def least_squares(pairs: Floats, totals: Floats, centre: float) -> Floats:
+    """Worths (m,) of the additive game nearest to the rewards as drawn, by conjugate gradients.
+
+    Each arm has one more reward, of ``centre`` alone, so that there is always a solution.
+    """
+    m = len(totals)
+    x, left, along, image = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    size, start = 0.0, 0.0
+    for a in range(m):
+        x[a] = centre
+        left[a] = totals[a]
+        for b in range(m):
+            left[a] -= pairs[a, b] * centre
+        along[a] = left[a]
+        size += left[a] ** 2
+        start += (totals[a] + centre) ** 2
+    for _ in range(2 * m):
+        if size <= 1e-24 * start:
+            break
+        slope = 0.0
+        for a in range(m):
+            image[a] = along[a]
+            for b in range(m):
+                image[a] += pairs[a, b] * along[b]
+            slope += image[a] * along[a]
+        before, size = size, 0.0
+        for a in range(m):
+            x[a] += before / slope * along[a]
+            left[a] -= before / slope * image[a]
+            size += left[a] ** 2
+        for a in range(m):
+            along[a] = left[a] + size / before * along[a]
+    return x
+
+
+@compiled
+def plain_variances(sums: Floats) -> Floats:
+    """Variances (m,) of the worths by least squares, as if arms were drawn independently."""
+    m = len(sums) - 1
+    whole, result = sums[m], np.empty(m)
+    noise = whole[NOISE] / whole[SQUARE]
+    for a in range(m):
+        n = sums[a, COUNTED]
+        result[a] = noise / max(n * (1.0 - n / whole[COUNTED]), 1.0)
+    return result
+
+
+@compiled
+def blend(
+    value: Floats, variance: Floats, plain: Floats, plain_variance: Floats
+) -> tuple[Floats, Floats]:
+    """Move least-squares worths, right for additive games, to the values right for any game.
+
+    As far as they differ by more than noise: empirical Bayes with an error common to all arms; an
+    arm further off than two standard errors speaks for itself as well. Returns values, variances.
+    """
+    m, error, seen = len(value), 0.0, 0
+    noise, apart = np.empty(m), np.empty(m)
+    for a in range(m):
+        noise[a] = max(variance[a] - plain_variance[a], 0.05 * variance[a])
+        apart[a] = (value[a] - plain[a]) ** 2
+    for a in range(m):
+        if variance[a] < np.inf:
+            error += apart[a] - noise[a]
+            seen += 1
+    error = max(error / max(seen, 1), 0.0)
+    best, rest = np.empty(m), np.empty(m)
+    for a in range(m):
+        trust = 0.0
+        if variance[a] < np.inf:
+            own = error + max(apart[a] - 4.0 * noise[a], 0.0)
+            trust = own / (own + noise[a]) if own > 0.0 else 0.0
+        best[a] = plain[a] + trust * (value[a] - plain[a])
+        rest[a] = plain_variance[a]
+        if trust > 0.0:
+            rest[a] += trust * (variance[a] - plain_variance[a])
+    return best, rest
 
 
 @compiled

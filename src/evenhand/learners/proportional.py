@@ -9,6 +9,7 @@ from evenhand.learners.learner import MAX_BATCH
 from evenhand.policy import clip_to_sum
 from evenhand.typing import Floats
 
+ROOM = 0.9  # with all of it, some arm could be in uniform sets only
 GROWTH = 0.01  # a policy serves this share of the queries so far
 
 
@@ -23,6 +24,15 @@ def proportional(merit: Floats, k: int, mixing: float) -> Floats:
     top = max(float(merit.max()), 1e-12)  # where no merit is above 0, all arms are alike
     scores = np.maximum(merit, 1e-9 * top)
     return clip_to_sum(scores, mixing * share, 1.0 - mixing * (1.0 - share), k)
+
+
+def room_for_mixing(marginals: Floats, k: int) -> float:
+    """Largest share of uniformly drawn sets for which others can make up, nearly."""
+    share = k / len(marginals)
+    most = float(marginals.min()) / share
+    if share < 1.0:
+        most = min(most, (1.0 - float(marginals.max())) / (1.0 - share))
+    return ROOM * most
 
 
 def queries_to_serve(queries: int, m: int) -> int:

@@ -20,7 +20,7 @@ def full_set_value(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
 
     .. math:: \psi_a = \frac{\bar V_K}{K} + \frac{M-1}{M-K} (v^+_{aK} - \bar V_K)
 
-    with :math:`\bar V_K` the mean value of the K-sets and :math:`v^+_{aK}` that of those with arm a.
+    with :math:`\bar V_K` the mean value of the K-sets and :math:`v^+_{aK}` that of those with a.
     It is the one value that is linear, symmetric and K-efficient, looks at K-sets only, and gives
     the arms of an additive game their worths. It is *not* the K-Shapley value, which K-sets alone
     do not determine: an arm that never adds anything can have a full-set value above 0, and

@@ -156,9 +156,7 @@ def by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Sampl
         yield (inside - outside)[None, :], inside.mean(keepdims=True)
 
 
-def by_orders(
-    game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator
-) -> Samples:
+def by_orders(game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n orders, with ``believed`` contrasts, of mean 0, as control variate.
 
     They are the true contrasts of the additive game in which each arm is worth (m - 1) / m of its

@@ -1,6 +1,6 @@
 r"""The full-set value: what sets of exactly K arms say about each arm.
 
-With :math:`v^+_a` the mean value of the K-sets that hold arm a and :math:`\bar V` that of all K-sets,
+With :math:`v^+_a` the mean value of the K-sets that hold arm a, and :math:`\bar V` that of all,
 
 .. math:: \psi_a = \frac{\bar V}{K} + \frac{M-1}{M-K} (v^+_a - \bar V).
 
@@ -8,11 +8,10 @@ It is the additive game nearest to V on the K-sets, by least squares. There is o
 K = M; arms cannot be told apart by it, so each is given :math:`V / M`.
 """
 
-import numpy as np
-
-from evenhand.typing import Floats
+from evenhand.typing import Floats, compiled
 
 
+@compiled
 def stretch(m: int, k: int) -> float:
     """By how much differences of means over K-sets are enlarged: K - 1 of K members are shared."""
     return (m - 1) / (m - k) if k < m else 0.0
@@ -23,6 +22,7 @@ def full_set_values(inside: Floats, level: Floats | float, k: int) -> Floats:
 
     Examples
     --------
+    >>> import numpy as np
     >>> full_set_values(np.array([0.35, 0.4, 0.45]), 0.4, k=2).round(6)  # pairs: 0.3, 0.4, 0.5
     array([0.1, 0.2, 0.3])
     """
