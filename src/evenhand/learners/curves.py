@@ -24,7 +24,8 @@ FILLED = np.array(
     [-0.5, -0.25, 0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97, 0.985, 0.993, 0.998]
 )
 LEFT = 0.02  # an arm leaves at least so much of what it found
-GROWTH = 0.1  # share of new rewards after which curves are fitted again
+GROWTH = 0.25  # share of new rewards after which curves are fitted again
+ROUNDS = 3  # of fitting then: from the curves before, which are near
 
 FIELDS: Fields = {
     **{name: Field(-1e300, 1e300) for name in ("worth", "gamma", "loss", "gap")},
@@ -68,7 +69,7 @@ class Curves:
     def __init__(self, m: int, k: int) -> None:
         self.k, self.fitted = k, 0
         self.loss, self.gap = np.zeros(len(FILLED)), np.zeros(len(FILLED) - 1)
-        self.gamma, self.worth = through(np.full(m, 0.5 / k), k)
+        self.gamma, self.worth = curvatures(0.5), np.full((len(FILLED), m), 0.5 / k)
 
     def absorb(self, sets: Ints, weights: Floats, rewards: Floats) -> None:
         """Add the rewards (n, 1) of full sets with weights (n, 1), skipping nan."""
@@ -89,7 +90,7 @@ class Curves:
     def fit(self, values: Floats, told: int) -> None:
         """Lead the curves through full-set values, if there is much that is new."""
         if told > (1.0 + GROWTH) * self.fitted:
-            self.gamma, self.worth = through(values, self.k)
+            self.gamma, self.worth = self._through(values, ROUNDS)
             # reward i of n keeps weight i/n: early losses are those of poor curves
             for array in (self.loss, self.gap):
                 array *= (1.0 + self.fitted) / (1.0 + told)
@@ -101,13 +102,19 @@ class Curves:
         ``noise`` is the mean of the squared weighted surprises. Before anything was seen all are
         equally likely.
         """
-        gamma, worth = through(values, self.k)
+        gamma, worth = self._through(values, 100)
         phi = np.array(list(map(partial(kshapley_of, k=self.k), worth, gamma)))
         part, loss = nearest(self.loss, self.gap)
         share = np.exp(-(loss - loss.min()) / max(2.0 * noise, 1e-12))
         share /= share.sum()
         weights = np.append(share * (1.0 - part), 0.0) + np.append(0.0, share * part)
         return Extrapolation(weights @ phi, weights @ worth, float(weights @ gamma))
+
+    def _through(self, values: Floats, rounds: int) -> tuple[Floats, Floats]:
+        """Curvatures and worths of the curves with these full-set values."""
+        gamma = curvatures(self.k * float(values.mean()))
+        near = zip(gamma.tolist(), self.worth, strict=True)
+        return gamma, np.array([match(values, g, self.k, x, rounds) for g, x in near])
 
 
 def nearest(loss: Floats, gap: Floats) -> tuple[Floats, Floats]:
@@ -126,12 +133,10 @@ def kshapley_of(worth: Floats, gamma: float, k: int) -> Floats:
     return worth * mean_products(1.0 - gamma * worth, k).mean(axis=1)
 
 
-def through(values: Floats, k: int) -> tuple[Floats, Floats]:
-    """Curvatures (n,) and worths (n, m) of the curves with these full-set values."""
-    level = max(k * float(values.mean()), 1e-6)
-    gamma = FILLED / level
-    gamma = np.where(np.abs(gamma) < 1e-6, 1e-6, gamma)
-    return gamma, np.array([match(values, g, k) for g in gamma.tolist()])
+def curvatures(level: float) -> Floats:
+    """Curvatures of the curves where a set brings ``level`` on average; none is exactly 0."""
+    gamma = FILLED / max(level, 1e-6)
+    return np.where(gamma == 0.0, 1e-6, gamma)
 
 
 @compiled
@@ -160,17 +165,18 @@ def add_losses(
 
 
 @compiled
-def match(values: Floats, gamma: float, k: int) -> Floats:
-    """Worths (m,) with which the curve has these full-set values, as nearly as there are any."""
-    m, level = len(values), 0.0
-    for a in range(m):
-        level += values[a] / m
+def match(values: Floats, gamma: float, k: int, start: Floats, rounds: int) -> Floats:
+    """Worths (m,) with which the curve has these full-set values, as nearly as there are any.
+
+    Each round adds to a worth what its full-set value lacks, over what the others leave to it.
+    """
+    m = len(values)
     worth, left, inside = np.empty(m), np.empty(m), np.empty(m)
-    for a in range(m):
-        worth[a] = min(max(level, 0.0), 1.0)
     highest = min(1.0, (1.0 - LEFT) / gamma) if gamma > 0.0 else 1.0
     apart = stretch(m, k)
-    for _ in range(100):
+    for a in range(m):
+        worth[a] = min(start[a], highest)
+    for _ in range(rounds):
         for a in range(m):
             left[a] = 1.0 - gamma * worth[a]
         missed = mean_products(left, k)
@@ -184,6 +190,6 @@ def match(values: Floats, gamma: float, k: int) -> Floats:
             new = min(max(worth[a] + lacking / missed[a, k - 1], 0.0), highest)
             moved = max(moved, abs(new - worth[a]))
             worth[a] = new
-        if moved < 1e-10:
+        if moved < 1e-9:
             break
     return worth

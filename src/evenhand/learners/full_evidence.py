@@ -22,7 +22,7 @@ from evenhand.subsets.full_sets import coefficients, full_set_values
 from evenhand.typing import Floats, Ints, compiled
 
 COUNTED, WEIGHT, SURPRISE, SQUARE, NOISE = range(5)  # columns of the sums: 1, u, u e, u^2, (u e)^2
-MAX_PAIRS = 2000  # up to so many arms it is counted how often any two were together
+MAX_PAIRS = 500  # up to so many arms it is counted how often any two were together
 OWN = 20.0  # rewards after which an arm's own noise counts more than that of all arms
 
 FIELDS: Fields = {
@@ -213,7 +213,7 @@ def least_squares(pairs: Floats, totals: Floats, centre: float) -> Floats:
         size += left[a] ** 2
         start += (totals[a] + centre) ** 2
     for _ in range(2 * m):
-        if size <= 1e-24 * start:
+        if size <= 1e-20 * start:
             break
         slope = 0.0
         for a in range(m):
