@@ -507,6 +507,7 @@ def test_a_learner_says_what_the_lab_must_know():
     options = {name: kind.options for name, kind in KINDS.items()}
     assert options == {
         "even-hand": {"sizes"},
+        "full-sets": set(),
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
         "no-mix": {"floor", "growth", "weights"},

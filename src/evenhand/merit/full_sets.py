@@ -98,12 +98,13 @@ def full_set_estimate(game: Game, k: int, queries: int, rng: np.random.Generator
     check_rng(rng)
     found, believed = RunningMean(m), np.zeros(m)
     listings = queries // n_sets if noisy else min(1, queries // n_sets)
-    if listings >= 1 + noisy:
+    listed = n_sets == blocks  # by every order: sets have 1, m - 1 or m arms
+    if listings >= 1 + noisy and not (listed and noisy):
         samples, spent = by_listing(game, k, listings, rng), listings * n_sets
     else:
         orders = queries // blocks
         spent = orders * blocks
-        if (pilot := orders // PILOT) > 1:
+        if (pilot := orders // PILOT) > 1 and not listed:
             for contrasts, _ in by_orders(game, k, pilot, believed, rng):
                 believed = believed + contrasts.sum(axis=0) / pilot
             believed -= believed.mean()
