@@ -97,5 +97,6 @@ LEARNERS = {
     "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(
         m, k, sizes=np.arange(1, k + 1), seed=s
     ),
+    "full_sets": lambda m, k, t, s: learners.FullSets(m, k, seed=s),
     "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }

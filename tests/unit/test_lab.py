@@ -518,6 +518,7 @@ def test_a_learner_says_what_the_lab_must_know():
     options = {name: kind.options for name, kind in KINDS.items()}
     assert options == {
         "even-hand": {"sizes"},
+        "full-sets": set(),
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
         "no-mix": {"floor", "growth", "weights"},
@@ -528,7 +529,8 @@ def test_a_learner_says_what_the_lab_must_know():
         "gap-e": {"c", "growth"},
         "fair-cmab": {"quotas"},
     }
-    assert {name for name, kind in KINDS.items() if not kind.needs_horizon} == {"even-hand", "urs"}
+    endless = {name for name, kind in KINDS.items() if not kind.needs_horizon}
+    assert endless == {"even-hand", "full-sets", "urs"}
 
 
 def test_what_one_holds_can_be_read(tiny, tiny_results):

@@ -349,9 +349,9 @@ class Evidence:
     def _fit(
         self, sums: Sums, kept: Floats, forecast: Forecast, hyper: Hyper
     ) -> tuple[Floats, Posterior, Forecast, Hyper]:
-        """One step from a forecast to the next: noise, posterior of the parameters, hyperparameters.
+        """Go one step from a forecast to the next: noise, posterior, hyperparameters.
 
-        Also returns the worths as found, and the posterior.
+        Returns the worths as found, the posterior, and both.
         """
         m, (n, y, yy, yyy, yyyy) = self.m, self.singles.T
         x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
