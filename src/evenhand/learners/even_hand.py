@@ -110,6 +110,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names)
+        self.full = None  # the sizes say it
         self.sizes = _shares(self.k, full, sizes)
         self.evidence = Evidence(self.m, self.k)
         self.band = Band(self.m, self.k, self.sizes)
@@ -124,7 +125,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self.evidence.estimate().merit)
+        return self._proportional(self.evidence.next_merit)
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
@@ -191,6 +192,11 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         super()._tell(kept, rewards)
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
+
+    def warm(self) -> None:
+        """Compile now what this learner may need later, so that no other call waits for it."""
+        super().warm()
+        evidence.warm()
 
     def _ask(self, limit: int) -> Draft:
         return self._take(min(limit, MAX_BATCH))

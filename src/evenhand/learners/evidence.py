@@ -22,7 +22,7 @@ from evenhand.learners.discrepancy import shrink
 from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
 from evenhand.learners.noise import curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
 
 
 class Beliefs(NamedTuple):
@@ -44,8 +44,8 @@ class Beliefs(NamedTuple):
         Weighted means have a variance larger by this over the effective sample size: the largest
         weights may still be missing.
     kept
-        Members of larger sets, per arm, up to which sets are kept and looked at anew whenever the
-        model changes.
+        Bytes per arm up to which larger sets are kept, to be looked at anew whenever the model
+        changes: 800 hold 400 members where there are fewer than 32768 arms.
     hold
         Worths are held above this share of their mean where they enter products or divide.
     """
@@ -58,7 +58,7 @@ class Beliefs(NamedTuple):
     error: float = 0.02
     agree: float = 10.0
     few: float = 10.0
-    kept: float = 200.0
+    kept: float = 800.0
     hold: float = 0.05
 
 
@@ -167,7 +167,7 @@ def fields(m: int, k: int) -> Fields:
         "merit": number,
         "gamma": Field(1e-4, 1e300),
         "orders": Field(-1, m - 1, (ANY, k), _sets),
-        "rewards": Field(-1e300, 1e300, (ANY,)),
+        "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
         "due": COUNT,
@@ -176,7 +176,7 @@ def fields(m: int, k: int) -> Fields:
     }
 
 
-def _sets(orders: Ints) -> str | None:
+def _sets(orders: Shorts) -> str | None:
     behind = orders < 0
     good = orders.shape[1] == 1 or not behind[:, :2].any()
     return None if good and not (behind[:, :-1] & ~behind[:, 1:]).any() else "must hold larger sets"
@@ -209,7 +209,8 @@ class Evidence:
         self.m, self.k, self.low = m, k, low
         self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
-        self.orders, self.rewards = np.full((0, k), -1, np.int32), np.zeros(0)
+        short = np.int16 if m < 2**15 else np.int32
+        self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
         self.keeping = 1  # 0 once enough larger sets were kept
         self.merit = np.full(m, 0.5)
         self._add(Sums.blank(m, k))
@@ -253,11 +254,11 @@ class Evidence:
             large = (rows.sizes[:, 0] > 1) & ~np.isnan(rewards[:, 0])
             self._keep(rows.orders[large], rewards[large, 0])
 
-    def _keep(self, orders: Ints, rewards: Floats) -> None:
+    def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
         """Keep larger sets; when there are enough, add all of them against the forecast."""
-        self.orders = np.concatenate([self.orders, orders.astype(np.int32)])
-        self.rewards = np.concatenate([self.rewards, rewards])
-        if self.orders.size > BELIEFS.kept * self.m:
+        self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
+        self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
+        if self.orders.nbytes > BELIEFS.kept * self.m:
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards = self.orders[:0], self.rewards[:0]
             self.keeping = 0
@@ -300,6 +301,11 @@ class Evidence:
         if self._found is None:
             self._found = self._conclude()
         return self._found
+
+    @property
+    def next_merit(self) -> Floats:
+        """What :meth:`renew` would return now."""
+        return self.merit if self.told < self.due else self.estimate().merit
 
     def renew(self) -> Floats:
         """Take over the present forecast if there are enough new rewards; return the merits."""
@@ -462,3 +468,11 @@ def _spread(mean: Floats, low: float) -> Floats:
 def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
     """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
     return (total + arms * believed**2) / (free + arms)
+
+
+def warm() -> None:
+    """Take in a larger set, so that all kernels are compiled."""
+    some = Evidence(4, 2)
+    rows = Rows(np.array([[0, 1], [2, -1]]), np.array([[2], [1]]), np.ones((2, 2)))
+    some.absorb(rows, np.full((2, 1), 0.5))
+    some.renew()
