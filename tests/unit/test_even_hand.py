@@ -8,10 +8,11 @@ from scipy.stats import sem
 
 import evenhand
 from evenhand.designs import ConditionalPoisson, Mixture
-from evenhand.exchange import SetPlan
-from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive
+from evenhand.exchange import Rows, SetPlan
+from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive, shop
 from evenhand.learners import EvenHand, evidence
-from evenhand.learners.evidence import Evidence, Forecast
+from evenhand.learners.evidence import Evidence
+from evenhand.learners.model import Forecast, expectations
 from evenhand.policy import clip_to_sum
 
 M, K = 6, 3
@@ -28,28 +29,32 @@ def mean_with(a, r):
 
 
 def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
-    """The identity behind the weighted merits, against the definition."""
-    sums = Evidence(M, K).sums
-    sums.weighted[:, :, 0] = 1.0
-    for r in range(1, K + 1):
-        for a in range(M):
-            sums.weighted[r - 1, a, 1] = mean_with(a, r)
-    single = evidence.alone(sums.weighted[0])
-    found, _ = evidence.weighted_merits(sums, single, np.zeros((K, M)))
-    np.testing.assert_allclose(found, evenhand.kshapley(GAME, K), atol=1e-12)
+    """The identity behind the free merits, against the definition; the sum from full sets alone."""
+    sums = Evidence(M, K)
+    sums.weighted[:, :, 0] = sums.singles[:, 0] = 1.0
+    sums.singles[:, 1] = [mean_with(a, 1) for a in range(M)]
+    for r in range(2, K + 1):
+        sums.weighted[r - 1, :, 1] = [mean_with(a, r) for a in range(M)]
+    free, _, level, _ = sums._free(Forecast.blank(M, K))
+    merit = evenhand.kshapley(GAME, K)
+    np.testing.assert_allclose(free, merit, atol=1e-12)
+    assert level == pytest.approx(merit.sum(), abs=1e-12)
+
+
+def wild_forecast(rng):
+    """A forecast far from everything here, of arms that lose at random, and sets half as full."""
+    worth, extra = np.linspace(0.1, 0.9, M), rng.normal(0.0, 0.3, M)
+    met = np.array([0.0, 0.6, 0.2])
+    expected, _ = expectations(worth, extra, 0.7, met, worth)
+    wild = Forecast.blank(M, K)._replace(worth=worth, extra=extra, gamma=0.7)
+    return wild._replace(expected=expected, met=met)
 
 
 @pytest.mark.parametrize("r", [1, 2, 3])
-def test_weighted_means_are_unbiased_whatever_the_forecast(r):
+@pytest.mark.parametrize("forecast", [Forecast.blank(M, K), wild_forecast(RNG)])
+def test_weighted_means_are_unbiased_whatever_the_forecast(r, forecast):
     """All r-sets, each counted by its probability: the sums are those of the expectation."""
     design = compensated(r)
-    wild = Forecast(np.linspace(0.1, 0.9, M), 0.7, RNG.random((K, M)), np.zeros(K))
-    # the mean of the forecast over r-sets with an arm must be its own: list them
-    expected = wild.expected.copy()
-    for a in range(M):
-        sets = [s for s in combinations(range(M), r) if a in s]
-        expected[r - 1, a] = np.mean([forecast_value(wild, s) for s in sets])
-    wild = wild._replace(expected=expected)
     top, bottom = np.zeros(M), np.zeros(M)
     for s in combinations(range(M), r):
         order = np.zeros((1, K), np.int64)
@@ -58,10 +63,11 @@ def test_weighted_means_are_unbiased_whatever_the_forecast(r):
         sets_with_an_arm = len(list(combinations(range(M - 1), r - 1)))
         weights = np.zeros((1, K))
         weights[0, :r] = design.marginals[list(s)] / (chance * sets_with_an_arm)
-        sums = Evidence(M, K).sums
-        evidence.absorb(sums, wild, order, np.array([[r]]), weights, np.array([[VALUES[s]]]))
-        top += chance * sums.weighted[r - 1, :, 1]
-        bottom += chance * sums.weighted[r - 1, :, 0]
+        one = Evidence(M, K)
+        one._use(forecast, evidence.Hyper(0.5, 1.0, 0.01))
+        one.absorb(Rows(order, np.array([[r]]), weights), np.array([[VALUES[s]]]))
+        cells = one.weighted[r - 1] if r > 1 else one.singles
+        top, bottom = top + chance * cells[:, 1], bottom + chance * cells[:, 0]
     np.testing.assert_allclose(bottom, MARGINALS * r / K, atol=1e-9)  # a weight is 1 on average
     np.testing.assert_allclose(top / bottom, [mean_with(a, r) for a in range(M)], atol=1e-8)
 
@@ -70,12 +76,6 @@ def compensated(r):
     """The law of sets of r arms: a fifth uniform, the rest making up for it."""
     rest = (MARGINALS * r / K - 0.2 * r / M) / 0.8
     return Mixture(ConditionalPoisson.fit(rest), 0.2)
-
-
-def forecast_value(forecast, members):
-    """The forecast of a set, written out."""
-    missed = np.prod([1 - forecast.gamma * forecast.worth[a] for a in members])
-    return (1 - missed) / forecast.gamma
 
 
 def test_drawn_weights_are_those_of_the_definition():
@@ -116,33 +116,39 @@ def test_clip_to_sum_keeps_bounds_proportions_and_the_sum():
 
 
 def test_the_model_is_exact_for_noisy_or_without_noise():
-    """Worths, curvature and lines of a noisy-OR observed exactly give its merits."""
-    mu = np.linspace(0.1, 0.8, M)
-    game = NoisyOr(mu)
+    """Worths, losses and curvature of a noisy-OR observed exactly give its merits."""
+    game = NoisyOr(np.linspace(0.1, 0.8, M))
     learner = EvenHand(M, K, seed=1)
     while learner.queries < 3000:
         batch = learner.ask()
-        sets = np.zeros((len(batch.orders), M), np.bool_)
-        for i, r in enumerate(batch.sizes[:, 0]):
-            sets[i, batch.orders[i, :r]] = True
-        learner.tell(batch, game.value(sets)[:, None])
+        learner.tell(batch, values_of(game, batch))
     found = learner.evidence.estimate()
-    assert found.forecast.gamma == pytest.approx(1.0, abs=1e-3)
-    np.testing.assert_allclose(found.model, game.kshapley(K), rtol=2e-3)
+    assert found.forecast.gamma == pytest.approx(1.0, abs=1e-2)
+    np.testing.assert_allclose(found.model, game.kshapley(K), rtol=5e-3)
 
 
-def error(game, k, horizon, seed):
-    """Distance of the estimated policy from the fair one at the end of a run."""
+def values_of(game, batch):
+    """Rewards (n, 1) without noise."""
+    sets = np.zeros((len(batch.orders), game.m), np.bool_)
+    for i, r in enumerate(batch.sizes[:, 0]):
+        sets[i, batch.orders[i, :r]] = True
+    return game.value(sets)[:, None]
+
+
+def errors(game, k, horizons, seed):
+    """Distance of the estimated policy from the fair one at some times of a run."""
     target = evenhand.fair_policy(np.maximum(evenhand.kshapley(game, k), 0.0), k)
     learner = EvenHand(game.m, k, seed=seed)
-    run = evenhand.simulate(learner, game, horizon, target=target, seed=seed + 100)
-    return np.abs(evenhand.fair_policy(np.maximum(run.merit, 0.0), k) - target).sum()
+    times = {"checkpoints": horizons, "target": target, "seed": seed + 100}
+    run = evenhand.simulate(learner, game, horizons[-1], **times)
+    merits = np.maximum(run.merit_curve, 0.0)
+    return [np.abs(evenhand.fair_policy(merit, k) - target).sum() for merit in merits]
 
 
-def check_fallen(early, late, part):
-    """Late errors are below a part of the early ones by three standard errors."""
-    margin = part * np.mean(early) - np.mean(late)
-    assert margin > 3.0 * np.hypot(part * sem(early), sem(late))
+def check_fallen(found, part):
+    """Late errors are below a part of the early ones of the same runs by three standard errors."""
+    margins = [part * early - late for early, late in found]
+    assert np.mean(margins) > 3.0 * sem(margins)
 
 
 def test_a_wrong_model_is_overruled(monkeypatch):
@@ -153,50 +159,191 @@ def test_a_wrong_model_is_overruled(monkeypatch):
         m=5,
         noise=Bernoulli(),
     )
-    monkeypatch.setattr(
-        evidence, "lines_through", lambda sums, single, saturation: (np.full(5, 0.1), np.zeros(5))
-    )
-    early = [error(game, 3, 2000, s) for s in range(20)]
-    late = [error(game, 3, 300_000, s) for s in range(8)]
-    check_fallen(early, late, 0.3)  # a plateau would stay
-    monkeypatch.setattr(evidence, "trust_in", lambda model, free, variance: (np.zeros(5), 0.0))
-    assert error(game, 3, 20_000, 0) > 3 * np.mean(late)  # without the correction it stays wrong
+
+    def blind(*what):
+        expected, merits = expectations(*what)
+        return expected, merits._replace(value=np.full(5, 0.1))
+
+    monkeypatch.setattr(evidence.model, "expectations", blind)
+    found = [errors(game, 3, [1000, 60_000], s) for s in range(8)]
+    check_fallen(found, 0.5)  # a plateau would stay
+    monkeypatch.setattr(evidence, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
+    stuck = errors(game, 3, [1000, 20_000], 0)  # negative control: without the correction
+    assert stuck[1] > 3.0 * np.mean(found, axis=0)[1]
 
 
 def test_worthless_arms_are_found_and_cost_little():
     game = additive([0.0, 0.0, 0.0, 0.1, 0.15, 0.2, 0.2], noise=Bernoulli())
-    early = [error(game, 3, 3000, s) for s in range(10)]
-    late = [error(game, 3, 100_000, s) for s in range(8)]
-    check_fallen(early, late, 0.5)
+    check_fallen([errors(game, 3, [1000, 30_000], s) for s in range(6)], 0.6)
     learner = EvenHand(7, 3, seed=1)
     target = evenhand.fair_policy(game.kshapley(3), 3)
-    evenhand.simulate(learner, game, 30_000, target=target, seed=2)
+    evenhand.simulate(learner, game, 20_000, target=target, seed=2)
     assert learner.marginals[:3].max() < 0.1
     assert np.abs(learner.merit[:3]).max() < 0.01
 
 
-def test_standard_errors_and_diagnostics_tell_the_truth():
-    game = additive(np.linspace(0.05, 0.3, 5), noise=Bernoulli())
-    z, curvature = [], []
-    for seed in range(60):
-        learner = EvenHand(5, 2, seed=seed)
-        evenhand.simulate(learner, game, 4000, target=np.full(5, 0.4), seed=seed + 1)
-        found = learner.estimate()
-        z.append((learner.merit - game.kshapley(2)) / found.stderr)
-        curvature.append(found.diagnostics.curvature)
-    squares = np.mean(np.square(z), axis=1)  # 1 where the errors are as stated, a fifth allowed
-    assert abs(squares.mean() - 1.0) < 0.2 + 3.0 * sem(squares)
+@pytest.fixture(scope="module")
+def shops():
+    """What learners say of small shops of rare sales: z of all arms, and intervals as time goes."""
+    z, sides = [], []
+    for world in range(8):
+        game, rng = shop(12, np.random.default_rng(world)), np.random.default_rng(world + 1000)
+        learner, merit = EvenHand(12, 3, seed=world), game.kshapley(3)
+        for until in (300, 1000, 3000):
+            while learner.queries < until:
+                batch = learner.ask(until - learner.queries)
+                learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+            low, high = learner.intervals().T
+            sides.append(np.stack([merit - low, high - merit]))
+        z.append((learner.merit - merit) / learner.estimate().stderr)
+    return np.array(z), np.array(sides), learner
+
+
+def is_honest(z):
+    """Whether squares of z (worlds, arms) are 1 on average, within 0.3 and three errors of it."""
+    squares = np.mean(np.square(z), axis=1)
+    return abs(squares.mean() - 1.0) < 0.3 + 3.0 * sem(squares)
+
+
+def test_standard_errors_tell_the_truth(shops):
+    z = shops[0]
+    assert is_honest(z)
+    assert np.abs(z).max() < 5.0
+    assert not is_honest(2.0 * z)  # negative controls: errors half as large, or twice
+    assert not is_honest(0.5 * z)
+
+
+def test_intervals_hold(shops):
+    """At three times together; each arm's may fail in a twentieth of the worlds."""
+    sides = shops[1].reshape(8, 3, 2, 12).min(axis=(1, 2))
+    assert np.mean(sides > 0.0) >= 0.95
+    width = shops[1].sum(axis=1)
+    assert width[2::3].mean() < 0.5 * width[::3].mean()
+    shown = width.reshape(8, 3, 12).min(axis=1)
+    assert np.mean(sides > 0.49 * shown) < 0.5  # negative control: a fiftieth as wide
+
+
+def test_diagnostics_tell_how_merits_are_founded(shops):
+    learner = shops[2]
     shown = learner.estimate().diagnostics
-    assert shown.effective_sample_size.shape == (2, 5)
-    counts = learner.evidence.weighted[0, :, 0]
-    np.testing.assert_allclose(shown.effective_sample_size[0], counts, rtol=1e-6)
-    assert np.all(shown.effective_sample_size[1] > 100)
+    assert shown.effective_sample_size.shape == (3, 12)
+    np.testing.assert_array_equal(shown.effective_sample_size[0], learner.evidence.singles[:, 0])
+    assert np.all(shown.effective_sample_size[1:] > 10)
     assert 1.0 <= shown.largest_weight < 50.0
-    assert shown.size_shares.tolist() == pytest.approx([0.6, 0.4])
+    assert shown.size_shares.tolist() == pytest.approx([0.6, 0.2, 0.2])
     assert np.all((shown.trust >= 0) & (shown.trust <= 1))
-    # of an additive game it is 0; one learner in ten is off by 0.5 after so few rewards
-    assert np.mean(curvature) + 3.0 * sem(curvature) < 0.3
-    assert shown.mixing == pytest.approx((1 + 3960 / 5) ** (-1 / 3), rel=0.01)
+    assert 0.0 < shown.curvature < 3.0
+    assert shown.mixing == pytest.approx((1 + 2970 / 12) ** (-1 / 3), rel=0.02)
+
+
+def told_alone(rewards):
+    """Evidence of single arms with these rewards (m, n)."""
+    m, n = rewards.shape
+    found = Evidence(m, 1)
+    orders = np.repeat(np.arange(m), n)[:, None]
+    ones = np.ones((m * n, 1))
+    found.absorb(Rows(orders, ones.astype(np.int64), ones), rewards.reshape(-1, 1))
+    return found
+
+
+def test_worths_of_single_arms_are_conjugate_means():
+    """(n0 c + sum of rewards) / (n0 + n): prior rewards and own ones count alike."""
+    rewards = (np.random.default_rng(8).random((9, 30)) < 0.1).astype(float)
+    told = told_alone(rewards)
+    before, hyper = told.forecast, evidence.Hyper(0.2, 0.7, 0.01)
+    found, _, after, _ = told._fit(told.sums, np.empty((0, 3)), before, hyper)
+    noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2
+    n0 = noise / (0.7 * 0.2**2)
+    own = after.own  # 1 where arms scatter as the curve says
+    expected = (n0 * 0.2 + rewards.sum(axis=1) / own) / (n0 + 30 / own)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_an_arm_without_any_reward_falls_like_one_over_n_and_does_not_starve():
+    rng, kept = np.random.default_rng(9), []
+    for n in (50, 200, 800):
+        rewards = (rng.random((10, n)) < 0.1).astype(float)
+        rewards[0] = 0.0
+        told = told_alone(rewards)
+        for _ in range(10):  # as often as it may be fitted anew
+            told.due = 0
+            told.renew()
+        found = told.estimate()
+        kept.append([n * found.merit[0], n * np.sqrt(found.variance[0])])
+    assert np.all((np.array(kept) > 0.15) & (np.array(kept) < 10.0))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_nothing_but_zeros_leave_room_for_one_reward(k):
+    """After n zeros merits of 1/n per query are neither ruled out nor held to be likely."""
+    learner = EvenHand(6, k, seed=1)
+    while learner.queries < 1000:
+        batch = learner.ask()
+        learner.tell(batch, np.zeros(batch.sizes.shape))
+    found = learner.estimate()
+    assert np.all((found.merit > 0.0) & (found.merit < 5e-3))
+    assert np.all((found.stderr > 1e-4) & (found.stderr < 5e-3))
+
+
+REWARDS = {
+    "zeros": lambda batch, rng: np.zeros(batch.sizes.shape),
+    "ones": lambda batch, rng: np.ones(batch.sizes.shape),
+    "constant": lambda batch, rng: np.full(batch.sizes.shape, 0.3),
+    "mostly missing": lambda batch, rng: np.where(
+        rng.random(batch.sizes.shape) < 0.9, np.nan, rng.random(batch.sizes.shape)
+    ),
+    "by size": lambda batch, rng: batch.sizes / 10.0,
+}
+
+
+@pytest.mark.parametrize("rewards", REWARDS.values(), ids=REWARDS.keys())
+@pytest.mark.parametrize(
+    ("m", "k", "late"),
+    [(1, 1, 0), (2, 1, 0), (2, 2, 0), (4, 4, 0), (6, 3, 0), (2, 2, 200), (6, 3, 200)],
+)
+def test_numbers_stay_numbers(m, k, late, rewards):
+    """Rewards without any scatter, few arms, rewards told at once or long after."""
+    learner, rng, out = EvenHand(m, k, seed=1), np.random.default_rng(2), []
+    while learner.queries < 400:
+        out.append(learner.ask())
+        while out and out[0].index[0] + late < learner.queries:
+            batch = out.pop(0)
+            learner.tell(batch, rewards(batch, rng))
+    found = learner.estimate()
+    assert np.isfinite(found.merit).all()
+    assert np.isfinite(found.stderr).all()
+    assert np.all(found.merit <= 1.0 + 1e-9 + 3.0 * found.stderr)
+    np.testing.assert_allclose(found.marginals.sum(), k)
+    assert np.isfinite(found.intervals).all()
+
+
+def test_rewards_told_all_at_once_in_the_end_count_as_much():
+    """All of them against a forecast that knows nothing."""
+    game, k = shop(8, np.random.default_rng(1)), 4
+    learner, rng = EvenHand(8, k, seed=1), np.random.default_rng(2)
+    out = []
+    while learner.queries < 6000:
+        out.append(learner.ask())
+    for batch in out:
+        learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+    found, merit = learner.estimate(), game.kshapley(k)
+    assert np.abs((found.merit - merit) / found.stderr).max() < 4.0
+    free = learner.evidence.estimate().free
+    assert free.sum() == pytest.approx(merit.sum(), abs=0.1)
+
+
+def test_an_arm_never_seen_has_the_worth_of_all_others_and_no_merit_to_show():
+    game, learner, rng = shop(6, np.random.default_rng(3)), EvenHand(6, 3, seed=1), RNG
+    while learner.queries < 1500:
+        batch = learner.ask()
+        told = game.pull(batch.orders, batch.sizes, rng)
+        learner.tell(batch, np.where((batch.orders == 5).any(axis=1)[:, None], np.nan, told))
+    assert np.isnan(learner.merit).tolist() == [False] * 5 + [True]
+    found = learner.evidence.estimate()
+    assert found.forecast.worth[5] == pytest.approx(found.hyper.centre, rel=0.25)
+    assert np.isfinite(found.variance).all()
+    assert found.variance[5] > found.variance[:5].max()
+    assert learner.marginals[5] > 0.2  # so that it will be seen
 
 
 @pytest.mark.slow

@@ -80,8 +80,8 @@ def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
         square = total + float((fx * fx).sum()) / square
     det = np.maximum(xx * ee - xe * xe, 0.0)
     share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
-    part = np.where(det > 1e-12 * xx * ee, np.minimum(1.0, 0.95 * det * square / (share + TINY)), 0)
-    part /= square
+    most = np.where(det > 1e-12 * xx * ee, 0.95 * det * square, 0.0)
+    part = most / (np.maximum(share, most) + TINY) / square
     return xx - part * fx * fx, xe - part * fx * fe, ee - part * fe * fe
 
 
