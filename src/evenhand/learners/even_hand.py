@@ -79,6 +79,11 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     sizes
         Shares (k,) of queries of 1, ..., k arms, all above 0; scaled to sum to 1. By default 0.6
         for one arm and the rest equally. ``np.ones(k)`` is the mix of the paper's learner.
+    names
+        Names of the arms.
+    rewards, empty
+        Smallest and largest possible reward, and what the empty set is worth, which belongs to no
+        arm. Merits, their errors and intervals are in the same units.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -102,17 +107,19 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         *,
         sizes: ArrayLike | None = None,
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, None, seed, names)
+        super().__init__(m, k, None, seed, names, rewards, empty)
         self.sizes = _shares(self.k, sizes)
         self.evidence = Evidence(self.m, self.k)
-        self.band = Band(self.m, self.k, self.sizes)
+        self.band = Band(self.m, self.k, self.sizes, self._low)
 
     @property
     def merit(self) -> Floats:
-        """Estimated merits (m,); nan for arms not yet seen."""
-        return np.where(self._seen, self.evidence.estimate().merit, np.nan)
+        """Estimated merits (m,) in the units of rewards; nan for arms not yet seen."""
+        return self._unit * np.where(self._seen, self.evidence.estimate().merit, np.nan)
 
     @property
     def marginals(self) -> Floats:
@@ -132,7 +139,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
             stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
             return replace(
                 super().estimate(),
-                stderr=stderr,
+                stderr=self._unit * stderr,
                 intervals=self.intervals(),
                 diagnostics=self._diagnostics(),
             )
@@ -141,15 +148,16 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
 
         They rest on no model and on no limit theorem (``Band.radius``): for any game with rewards
-        in [0, 1], told without selection, an arm's interval holds its merit at all times together
-        with this chance. That is said of each arm; for all m together, ask for the level
+        in the range given, told without selection, an arm's interval holds its merit at all times
+        together with this chance. That is said of each arm; for all m together, ask for the level
         ``1 - (1 - level) / m``.
         """
         alpha = 1.0 - check_number("level", level, 0.0, 1.0)
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
         centre, radius = self.band.radius(math.log(2.0 / alpha))
-        return np.clip(np.column_stack([centre - radius, centre + radius]), -1.0, 1.0)
+        ends = np.column_stack([centre - radius, centre + radius])
+        return self._unit * np.clip(ends, -1.0, 1.0)  # gains span no more than rewards do
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
