@@ -37,6 +37,8 @@ GAMES = {
     ),
     "wide_noisy_or": lambda: games.wide_noisy_or(5, np.random.default_rng(1)),
     "coverage": lambda: games.random_coverage(5, np.random.default_rng(1)),
+    "shop": lambda: games.shop(5, np.random.default_rng(1)),
+    "rare_coverage": lambda: games.rare_coverage(5, np.random.default_rng(1)),
     "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
     "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
@@ -102,5 +104,6 @@ LEARNERS = {
     "even_hand_sizes": lambda m, k, t, s: learners.EvenHand(
         m, k, sizes=np.arange(1, k + 1), seed=s
     ),
+    "full_sets": lambda m, k, t, s: learners.FullSets(m, k, seed=s),
     "fair_cmab": lambda m, k, t, s: learners.FairCMAB(m, k, t, seed=s),
 }

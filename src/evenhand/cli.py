@@ -57,8 +57,9 @@ def reproduce(
 
     A cell is one learner on one game with one horizon, replicated once.
     """
-    from evenhand.lab.paper.experiments import load_preset, preset_names
+    from evenhand.lab.paper.experiments import GROUPS, load_preset, preset_names
 
+    names = [one for name in names or [] for one in GROUPS.get(name, [name])]
     wanted = names or ["fig3", *(n for n in preset_names() if not load_preset(n).needs_gpu)]
     chosen = [load_preset(name) for name in wanted if name != "fig3"]
     if "fig3" in wanted and not dry_run and max_horizon >= 10**6:
@@ -97,14 +98,18 @@ def results(
     game: Annotated[str, typer.Option(help="Games whose description contains this.")] = "",
     learner: Annotated[str, typer.Option(help="Learners whose description contains this.")] = "",
     max_horizon: MaxHorizon = inf,
+    against: Annotated[
+        Path | None, typer.Option(help="Compare regret with these results, pair by pair.")
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
 ) -> None:
     """Show results as a table, all or some of them; export or pack them."""
     from evenhand.files import replacing
     from evenhand.lab.paper.experiments import load_preset, preset_names
+    from evenhand.lab.ratios import against as compare
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import narrowed, show, summary
+    from evenhand.lab.tables import narrowed, show, show_ratios, summary
 
     store = Store(folder)
     if pack:
@@ -113,13 +118,16 @@ def results(
             if store.finished(cells):
                 typer.echo(f"packed {store.pack(name, cells)}")
     found = store.read(load_preset(experiment).all_cells() if experiment else None)
-    table = narrowed(summary(found), game, learner, max_horizon)
+    table = summary(found) if against is None else compare(found, Store(against).read())
+    table = narrowed(table, game, learner, max_horizon)
     if csv is not None:
         with replacing(csv) as file:
             table.write_csv(file)
         typer.echo(f"wrote {csv}")
-    else:
+    elif against is None:
         show(table)
+    else:
+        show_ratios(table)
 
 
 @app.command()

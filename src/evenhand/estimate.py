@@ -16,7 +16,8 @@ class Estimate:
     Attributes
     ----------
     merit
-        (m,) estimated merits; nan for arms not yet seen.
+        (m,) estimated merits; nan for arms not yet seen. Those of
+        :class:`~evenhand.learners.FullSets` and ``full_set_estimate`` are full-set values.
     stderr
         (m,) their standard errors; nan where a learner knows none.
     queries

@@ -108,6 +108,16 @@ def test_without_mixing_regret_is_an_order_of_magnitude_larger():
     assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 4).min() > 10 * 1.2e5
 
 
+def test_even_hand_has_a_small_fraction_of_the_papers_regret():
+    """A twelfth of it at this horizon; half of the sets' worth of information lost would show."""
+    ours, theirs = (final_regrets(make, 20, 5, 10_000, 5) for make in (even_hand, iw))
+    logs = np.log(ours / theirs)  # paired: the same instances and noise
+    assert logs.mean() + 2 * logs.std(ddof=1) / np.sqrt(5) < np.log(1 / 8)
+    assert np.all(
+        final_regrets(urs, 20, 5, 10_000, 2) / theirs[:2] > 1
+    )  # what it must not pass for
+
+
 def test_urs_and_etcg_lose_at_a_constant_rate():
     per_query = final_regrets(urs, 20, 5, 10**6, 10) / 10**6
     assert per_query.mean() == pytest.approx(1.57, rel=0.15)

@@ -74,7 +74,7 @@ def equal_but_for_timing(one, other):
 
 def test_presets_share_cells():
     names = "both-ways both-ways-cuda evenhand fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound"
-    names = [*names.split(), "timing"]
+    names = sorted([*names.split(), "full-pages", "rare-rewards", "timing"])
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
@@ -86,7 +86,8 @@ def test_presets_share_cells():
 
 @pytest.mark.parametrize(
     "name",
-    "fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda evenhand lower-bound timing".split(),
+    "fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda evenhand lower-bound timing "
+    "full-pages rare-rewards".split(),
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     """Every line of every preset, at a horizon its constants still allow."""
@@ -96,6 +97,8 @@ def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
         game = dict(panel.game)
         if game["kind"] in ("facebook", "facebook-cuda"):
             game |= {"kind": "facebook-stand-in", "reference_sets": 20_000}
+        elif game["kind"] == "stand-in-cut":
+            game |= {"reference_sets": 20_000}
         panels.append(dataclasses.replace(panel, game=game))
     small = dataclasses.replace(
         preset, panels=panels, horizons=[10_000 if name == "fig6" else 2000], replications=1
@@ -127,7 +130,14 @@ CLAIMS = {
     "both-ways": 0,
     "evenhand": 0,
 }
-CLAIMS |= {"both-ways-cuda": 0, "evenhand": 0, "lower-bound": 0, "timing": 5}
+CLAIMS |= {
+    "full-pages": 0,
+    "rare-rewards": 0,
+    "both-ways-cuda": 0,
+    "evenhand": 0,
+    "lower-bound": 0,
+    "timing": 5,
+}
 
 
 def test_claims_are_read_off_the_results(tmp_path):
@@ -165,7 +175,8 @@ def test_a_cell_is_named_by_all_that_determines_it():
     same = Cell({"m": 5, "kind": "synthetic"}, 2, {"kind": "urs"}, 100, 1, 1)
     assert cell.id == same.id
     other = {"learner": {"kind": "etcg"}}
-    for change in ({"k": 3}, {"horizon": 101}, {"replication": 2}, {"seed": 2}, other):
+    changes = ({"k": 3}, {"horizon": 101}, {"replication": 2}, {"seed": 2}, {"late": 1}, other)
+    for change in changes:
         assert dataclasses.replace(cell, **change).id != cell.id
 
 
@@ -507,6 +518,7 @@ def test_a_learner_says_what_the_lab_must_know():
     options = {name: kind.options for name, kind in KINDS.items()}
     assert options == {
         "even-hand": {"sizes"},
+        "full-sets": set(),
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
         "no-mix": {"floor", "growth", "weights"},
@@ -517,7 +529,8 @@ def test_a_learner_says_what_the_lab_must_know():
         "gap-e": {"c", "growth"},
         "fair-cmab": {"quotas"},
     }
-    assert {name for name, kind in KINDS.items() if not kind.needs_horizon} == {"even-hand", "urs"}
+    endless = {name for name, kind in KINDS.items() if not kind.needs_horizon}
+    assert endless == {"even-hand", "full-sets", "urs"}
 
 
 def test_what_one_holds_can_be_read(tiny, tiny_results):

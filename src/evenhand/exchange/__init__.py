@@ -2,7 +2,7 @@
 
 from evenhand.exchange.batch import Batch, Determined, Exposure, Marginals, Target
 from evenhand.exchange.ledger import AlreadyTold, Expired, Ledger
-from evenhand.exchange.plan import Plan, PrefixPlan, Rows, SetPlan
+from evenhand.exchange.plan import FullSetPlan, Plan, PrefixPlan, Rows, SetPlan
 from evenhand.exchange.roster import Roster
 from evenhand.exchange.shelf import Shelf
 
@@ -12,6 +12,7 @@ __all__ = [
     "Determined",
     "Expired",
     "Exposure",
+    "FullSetPlan",
     "Ledger",
     "Marginals",
     "Plan",

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
+from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints
 
 HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of the kind's own
 MARK = b"EHP1"
-SETS, PREFIXES = 1, 2  # codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
+# codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
+SETS, PREFIXES, FULL_SETS = 1, 2, 6
 MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
 
@@ -28,7 +30,8 @@ class Rows(NamedTuple):
     sizes
         (n, s) prefix lengths to query.
     weights
-        (n, k) importance weights of the members, 0 behind the longest prefix.
+        (n, k) importance weights of the members, 0 behind the longest prefix; those of a
+        :class:`FullSetPlan` are (n, 1), of the sets themselves.
     """
 
     orders: Ints
@@ -110,6 +113,8 @@ class Plan(ABC):
         arms = np.frombuffer(body, "<u4", m, HEADER.size).astype(np.int64)
         if kind == SETS:
             return SetPlan.read(number, arms, k, x, y, body[start:])
+        if kind == FULL_SETS:
+            return FullSetPlan.read(number, arms, k, x, body[start:])
         return PrefixPlan.read(number, arms, k, kind, x, y, body[start:])
 
     def __repr__(self) -> str:
@@ -138,11 +143,7 @@ class SetPlan(Plan):
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
         """Return the law over sets of r arms."""
-        if self.mixing == 1.0:
-            return Uniform(self.m, r)
-        target = r / self.k * self.marginals
-        rest = np.clip((target - self.mixing * r / self.m) / (1.0 - self.mixing), 0.0, 1.0)
-        return Mixture(ConditionalPoisson.fit(rest), self.mixing)
+        return mixed_law(r / self.k * self.marginals, r, self.mixing)
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
@@ -168,15 +169,60 @@ class SetPlan(Plan):
             raise ValueError("data must come from Plan.to_bytes, but its length is wrong")
         marginals, sizes = np.split(np.frombuffer(data, "<f8", m + k).astype(np.float64), [m])
         worth = np.frombuffer(data, "<f4", offset=8 * (m + k)).astype(np.float32)
-        # the bounds that leave room for mixing, up to rounding
-        low, high = mixing * k / m - 1e-9, 1.0 - mixing * (1.0 - k / m) + 1e-9
         good = sizes.shape == (k,) and bool((sizes >= 0.0).all()) and abs(sizes.sum() - 1) < 1e-9
-        good = good and 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
-        if not (good and bool(((marginals >= low) & (marginals <= high)).all())):
+        if not (good and leave_room(marginals, k, mixing)):
             raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
         if not (np.isfinite(worth).all() and np.isfinite(gamma)):
             raise ValueError("data must come from Plan.to_bytes, but its forecast is wrong")
         return cls(number, arms, k, marginals, sizes, mixing, worth, gamma)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FullSetPlan(Plan):
+    """Each row queries one set of exactly k arms, a share ``mixing`` of them drawn uniformly.
+
+    The weight of a row is that of its set: its chance if all k-sets were equally likely, over its
+    chance here.
+    """
+
+    mixing: float
+
+    def draw(self, n: int, rng: np.random.Generator) -> Rows:
+        """Draw n rows: the same for the same plan and state of the generator."""
+        law = mixed_law(self.marginals, self.k, self.mixing)
+        sets = law.sample(n, rng)
+        weights = np.exp(-law._log_prob(sets) - log_comb(self.m, self.k))
+        return Rows(sets, np.full((n, 1), self.k), weights[:, None])
+
+    def _numbers(self) -> tuple[int, float, float, bytes]:
+        return FULL_SETS, self.mixing, 0.0, _packed(self.marginals)
+
+    @classmethod
+    def read(cls, number: int, arms: Ints, k: int, mixing: float, data: bytes) -> Self:
+        """Make the plan of these numbers, refusing what is none."""
+        if len(data) != 8 * len(arms):
+            raise ValueError("data must come from Plan.to_bytes, but its length is wrong")
+        marginals = np.frombuffer(data, "<f8").astype(np.float64)
+        if not leave_room(marginals, k, mixing):
+            raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
+        return cls(number, arms, k, marginals, mixing)
+
+
+def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:
+    """Return a law over r-sets of which a share is uniform, and which has the target marginals."""
+    m = len(target)
+    if mixing == 1.0:
+        return Uniform(m, r)
+    rest = np.clip((target - mixing * r / m) / (1.0 - mixing), 0.0, 1.0)
+    return Mixture(ConditionalPoisson.fit(rest), mixing)
+
+
+def leave_room(marginals: Floats, k: int, mixing: float) -> bool:
+    """Whether marginals sum to k and leave room for a share of uniform sets, up to rounding."""
+    share = k / len(marginals)
+    low, high = mixing * share - 1e-9, 1.0 - mixing * (1.0 - share) + 1e-9
+    good = 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k
+    return good and bool(((marginals >= low) & (marginals <= high)).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

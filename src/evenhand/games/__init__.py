@@ -7,6 +7,8 @@ from evenhand.games.families import (
     hidden_pair,
     random_additive,
     random_coverage,
+    rare_coverage,
+    shop,
     wide_noisy_or,
 )
 from evenhand.games.game import Game
@@ -31,6 +33,8 @@ __all__ = [
     "hidden_pair",
     "random_additive",
     "random_coverage",
+    "rare_coverage",
+    "shop",
     "synthetic",
     "wide_noisy_or",
 ]

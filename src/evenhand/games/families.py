@@ -21,6 +21,41 @@ def wide_noisy_or(m: int, rng: np.random.Generator) -> BinaryNoisyOr:
     return BinaryNoisyOr(10.0 ** check_rng(rng).uniform(-2.0, 0.0, check_integer("m", m, 1)))
 
 
+def shop(m: int, rng: np.random.Generator) -> BinaryNoisyOr:
+    """Make a shop window: purchases are rare, most sellers sell next to nothing, a few well.
+
+    A noisy-OR whose qualities follow a Beta(1.2, 12), of mean 0.09, cut to [0.004, 0.9].
+
+    Examples
+    --------
+    >>> merit = shop(40, np.random.default_rng(1)).kshapley(6)
+    >>> bool(merit.max() < 0.3 and merit.max() > 10 * merit.min())
+    True
+    """
+    quality = check_rng(rng).beta(1.2, 12.0, check_integer("m", m, 1))
+    return BinaryNoisyOr(np.clip(quality, 0.004, 0.9))
+
+
+def rare_coverage(m: int, rng: np.random.Generator) -> SetFunction:
+    """Make a game worth the share of 60 items that its arms cover, of which each covers few.
+
+    An arm covers each item with a chance of the arm's own, between 0.005 and 0.05: one or two
+    items on average. One arm in four covers none and is worth nothing.
+
+    Examples
+    --------
+    >>> game = rare_coverage(30, np.random.default_rng(1))
+    >>> bool(game.value(np.eye(30, dtype=bool)).mean() < 0.05)
+    True
+    """
+    m = check_integer("m", m, 1)
+    covers = check_rng(rng).random((m, 60)) < rng.uniform(0.005, 0.05, (m, 1))
+    table = covers.astype(np.float64)
+    return SetFunction(
+        lambda sets: ((sets.astype(np.float64) @ table) > 0.0).mean(axis=1), m, noise=Bernoulli()
+    )
+
+
 def random_coverage(m: int, rng: np.random.Generator) -> SetFunction:
     """Make a game in which a set is worth the weight of the items it covers, of 60 that sum to 1.
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.exchange import SetPlan
 from evenhand.exchange.batch import Batch
-from evenhand.lab.games import build_game, trajectory
+from evenhand.lab.games import Setting, build_game, trajectory
 from evenhand.lab.learners import KINDS, build_learner
+from evenhand.learners import EvenHand, Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import stream
@@ -19,11 +21,16 @@ from evenhand.simulation.loop import simulate
 # a class can say. The list is closed: a new change bumps `trajectory` of the learner or the game.
 MOVED_GAMES = ("synthetic", "hard-pair", "drawn")
 MOVED_LEARNERS = ("iw-ksvfair", "iw-ksvfair-exact", "no-mix", "no-iw", "even-hand")
+N_FAIR = 200_000  # sets that say what the fair policy earns
+MAX_KEPT_ARMS = 100  # with more, what a learner says of each arm is not kept, to save space
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell:
-    """The unit of work. Equal cells of different experiments are run once."""
+    """The unit of work. Equal cells of different experiments are run once.
+
+    ``horizon`` counts rewards told; each is told ``late`` queries after it was asked.
+    """
 
     game: dict[str, Any]
     k: int
@@ -31,11 +38,14 @@ class Cell:
     horizon: int
     replication: int
     seed: int
+    late: int = 0
 
     @property
     def key(self) -> str:
         """All that determines the result, as canonical JSON."""
         parts = asdict(self) | {"streams": _version(self.game["kind"], self.learner["kind"])}
+        if not self.late:  # as cells were named before there were late rewards
+            del parts["late"]
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
     @property
@@ -44,9 +54,10 @@ class Cell:
         return hashlib.sha256(self.key.encode()).hexdigest()[:20]
 
     def __repr__(self) -> str:
+        late = f", late={self.late}" if self.late else ""
         return (
             f"Cell({in_words(self.learner)} on {in_words(self.game)}, k={self.k}, "
-            f"horizon={self.horizon}, replication={self.replication}, seed={self.seed})"
+            f"horizon={self.horizon}, replication={self.replication}, seed={self.seed}{late})"
         )
 
 
@@ -64,34 +75,42 @@ def _version(game: str, learner: str) -> int:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its record: numbers and lists of numbers."""
-    game, known = build_game(
+    setting = build_game(
         cell.game,
         cell.k,
         horizon=cell.horizon,
         replication=cell.replication,
         seed=cell.seed,
     )
-    merit = np.maximum(known.merit, 0.0)  # harm, or the noise of an estimate, counts as 0
-    uncapped = cell.k * merit / merit.sum()
-    loss, regret_uncapped = FairnessLoss(uncapped, cell.k), 0.0
+    rng = stream(cell.seed, cell.replication, "learner")
+    learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
+    noise = stream(cell.seed, cell.replication, "environment")
+    record = play(setting, learner, cell.horizon, cell.late, noise)
+    reference = stream(cell.seed, cell.replication, "reference")
+    return record | {"fair_reward": fair_reward(setting, learner, cell.horizon, reference)}
+
+
+def play(
+    setting: Setting, learner: Learner, horizon: int, late: int, noise: np.random.Generator
+) -> dict[str, Any]:
+    """Let a learner be told so many rewards of a game, and return the record of it."""
+    game, k = setting.game, learner.k
+    merit = np.maximum(setting.known.merit, 0.0)  # harm, or the noise of an estimate, counts as 0
+    uncapped = k * merit / merit.sum()
+    loss, regret_uncapped = FairnessLoss(uncapped, k), 0.0
 
     def add(batch: Batch) -> None:
         nonlocal regret_uncapped
         regret_uncapped += loss.total(batch)
 
     run = simulate(
-        build_learner(
-            cell.learner,
-            game.m,
-            cell.k,
-            cell.horizon,
-            stream(cell.seed, cell.replication, "learner"),
-        ),
+        learner,
         game,
-        cell.horizon,
-        target=fair_policy(merit, cell.k),
-        seed=stream(cell.seed, cell.replication, "environment"),
-        checkpoints=[cell.horizon],
+        horizon + late,
+        target=fair_policy(merit, k),
+        seed=noise,
+        late=late,
+        checkpoints=[horizon + late],
         watch=add if uncapped.max() > 1.0 else None,
     )
     regret = float(run.regret[-1])
@@ -106,4 +125,33 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "selections": run.selections.tolist(),
         "reward": run.reward,
         "seconds": run.seconds,
+        **_said(learner),
     }
+
+
+def fair_reward(
+    setting: Setting, learner: Learner, horizon: int, rng: np.random.Generator
+) -> float | None:
+    """Mean reward of sets drawn by the true fair policy, with the learner's sizes if it has any."""
+    if not isinstance(learner, EvenHand):
+        return None
+    m, k = learner.m, learner.k
+    policy = fair_policy(np.maximum(setting.known.merit, 0.0), k)
+    fair = SetPlan(0, np.arange(m), k, policy, learner.sizes, mixing=0.0)
+    rows = fair.draw(min(horizon, N_FAIR), rng)
+    return float(setting.game.pull(rows.orders, rows.sizes, rng).mean())
+
+
+def _said(learner: Learner) -> dict[str, list[float]]:
+    """What a learner says of the arms, arm by arm, if it claims errors and the arms are few."""
+    said = learner.estimate()
+    if said.intervals is None or learner.m > MAX_KEPT_ARMS:
+        return {}
+    vectors = {
+        "estimate": said.merit,
+        "stderr": said.stderr,
+        "marginals": learner.marginals,
+        "low": said.intervals[:, 0],
+        "high": said.intervals[:, 1],
+    }
+    return {name: vector.tolist() for name, vector in vectors.items()}

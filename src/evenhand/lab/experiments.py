@@ -15,7 +15,7 @@ from evenhand.lab.cells import Cell, in_words
 from evenhand.lab.learners import KINDS
 
 TOP = {"name", "title", "figure", "note", "seed", "replications", "horizons", "learner", "panel"}
-PANEL = {"title", "k", "game", "learner", "max_horizon"}
+PANEL = {"title", "k", "game", "learner", "max_horizon", "late"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Panel:
     game: dict[str, Any]
     lines: list[Line]
     max_horizon: float = inf  # larger horizons are not run in this panel
+    late: int = 0  # queries asked before a reward is told
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,7 +56,7 @@ class Experiment:
     def cells(self, panel: Panel, line: Line) -> list[Cell]:
         """Cells of one line of one panel, horizon after horizon."""
         return [
-            Cell(panel.game, panel.k, line.config, horizon, replication, self.seed)
+            Cell(panel.game, panel.k, line.config, horizon, replication, self.seed, panel.late)
             for horizon in self.horizons
             for replication in range(1, self.replications + 1)
         ]
@@ -140,7 +141,8 @@ def _panel(entry: dict[str, Any], shared: list[Line], source: str) -> Panel:
     if not lines:
         raise ValueError(f"{source}: a panel needs learners of its own or shared ones")
     most = _horizon(entry["max_horizon"], source) if "max_horizon" in entry else inf
-    return Panel(str(entry.get("title", "")), int(entry["k"]), game, lines, most)
+    late = int(entry.get("late", 0))
+    return Panel(str(entry.get("title", "")), int(entry["k"]), game, lines, most, late)
 
 
 def _line(entry: dict[str, Any], source: str) -> Line:

@@ -42,6 +42,26 @@ def _cascade(
     return Setting(game, merit.reverse_reachable(game, k, reference_sets, rng))
 
 
+def _cut_cascade(
+    cascade: Any,  # the class of the game
+    graph: Callable[[], Graph],
+    nodes: int,
+    k: int,
+    seed: int,
+    rng: np.random.Generator,
+    p: float = 0.1,
+    reference_sets: int = 20_000_000,
+) -> Setting:
+    """Make a cascade on some nodes of a graph, drawn anew and in random order per replication."""
+    whole = graph()
+    place = np.full(whole.m, -1)
+    place[rng.permutation(whole.m)[:nodes]] = np.arange(nodes)
+    edges = place[whole.edges]
+    game = cascade(edges[(edges >= 0).all(axis=1)], nodes, p)
+    reference = stream(seed, 0, "reference")
+    return Setting(game, merit.reverse_reachable(game, k, reference_sets, reference))
+
+
 def _hard_pair(m: int, k: int, horizon: int, instance: int) -> Game:
     """One of the two games of the lower bound, a new pair for every horizon."""
     return games.hard_pair(m, k, theory.hard_gap(m, k, horizon))[instance]
@@ -87,6 +107,7 @@ MAKERS |= {
     "facebook": partial(_cascade, IndependentCascade, facebook_graph),
     "facebook-cuda": partial(_cascade, CudaCascade, facebook_graph),
     "facebook-stand-in": partial(_cascade, IndependentCascade, facebook_stand_in),
+    "stand-in-cut": partial(_cut_cascade, IndependentCascade, facebook_stand_in),
 }
 SUPPLIED = {"k", "horizon", "seed", "rng"}  # arguments that the lab fills in, not the file
 

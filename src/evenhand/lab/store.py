@@ -35,10 +35,21 @@ SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "reward": pl.Float64,
     "selections": pl.List(pl.Int64),
     "merit": pl.List(pl.Float64),
+    "late": pl.Int64,
+    "fair_reward": pl.Float64,
+    "estimate": pl.List(pl.Float64),
+    "stderr": pl.List(pl.Float64),
+    "marginals": pl.List(pl.Float64),
+    "low": pl.List(pl.Float64),
+    "high": pl.List(pl.Float64),
     "seconds": pl.Float64,
     "machine": pl.String,
     "versions": pl.String,
 }
+LATER = (  # columns that are null in older files
+    *("reward", "fair_reward", "late"),
+    *("estimate", "stderr", "marginals", "low", "high"),
+)
 
 
 class Store:
@@ -81,6 +92,7 @@ class Store:
             "horizon": cell.horizon,
             "replication": cell.replication,
             "seed": cell.seed,
+            "late": cell.late,
             **record,
             "machine": describe_machine(),
             "versions": describe_versions(),
@@ -117,8 +129,8 @@ class Store:
         """Read a file, which must hold these ids if given; one that cannot be used is set aside."""
         try:
             frame = pl.read_parquet(path)
-            if "reward" not in frame.columns:  # kept before mean rewards were recorded
-                frame = frame.with_columns(reward=pl.lit(None, pl.Float64))
+            missing = [name for name in LATER if name not in frame.columns]
+            frame = frame.with_columns(pl.lit(None).alias(name) for name in missing)
             frame = frame.select(list(SCHEMA)).cast(SCHEMA)  # type: ignore[arg-type]
             if ids is not None and frame["id"].to_list() != ids:
                 raise ValueError("it holds another cell than its name says")

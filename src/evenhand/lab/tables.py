@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -19,7 +20,8 @@ MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
 def summary(results: pl.DataFrame) -> pl.DataFrame:
     """Mean and standard deviation over replications, by game, learner and horizon."""
     both = ((pl.col(name).mean(), pl.col(name).std().alias(f"{name}_sd")) for name in MEASURES)
-    keys = ["game", "k", "learner", "horizon"]
+    keys = ["game", "k", "learner", "late", "horizon"]
+    results = results.with_columns(pl.col("late").fill_null(0))
     return results.group_by(keys).agg(pl.len().alias("replications"), *chain(*both)).sort(keys)
 
 
@@ -36,7 +38,7 @@ def show(table: pl.DataFrame) -> None:
     shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
     for row in table.iter_rows(named=True):
         shown.add_row(
-            words(row["game"]),
+            _world(row),
             str(row["k"]),
             words(row["learner"]),
             f"{row['horizon']:.3g}",
@@ -47,6 +49,29 @@ def show(table: pl.DataFrame) -> None:
             f"{row['seconds']:.3g}",
         )
     Console().print(shown)
+
+
+def show_ratios(table: pl.DataFrame) -> None:
+    """Print how regret compares with that of other results, and the mean over all cells."""
+    shown = Table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
+    for row in table.iter_rows(named=True):
+        shown.add_row(
+            _world(row),
+            str(row["k"]),
+            words(row["learner"]),
+            f"{row['horizon']:.3g}",
+            str(row["n"]),
+            f"{row['value']:+.3f}",
+            f"{row['stderr']:.3f}",
+        )
+    if len(table):
+        shown.add_row("mean of all", *[""] * 4, f"{table['value'].to_numpy().mean():+.3f}")
+    Console().print(shown)
+
+
+def _world(row: dict[str, Any]) -> str:
+    """A game in few words, and how late its rewards were told if they were."""
+    return words(row["game"]) + (f", told {row['late']} late" if row["late"] else "")
 
 
 def words(config: str) -> str:

@@ -4,6 +4,7 @@ from evenhand.learners.etcg import ETCG
 from evenhand.learners.even_hand import EvenHand
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.fair_cmab import FairCMAB
+from evenhand.learners.full_sets import FullSets
 from evenhand.learners.gap_e import GapE
 from evenhand.learners.iw_ksvfair import IWKSVFair
 from evenhand.learners.learner import Learner
@@ -17,6 +18,7 @@ __all__ = [
     "EvenHand",
     "ExchangeableLearner",
     "FairCMAB",
+    "FullSets",
     "GapE",
     "IWKSVFair",
     "Learner",

@@ -16,7 +16,7 @@ DESIGNS = [
 
 
 # arguments that came later than files that can be read: what learners without them did
-LATER: dict[str, Any] = {"rewards": [0.0, 1.0], "empty": 0.0}
+LATER: dict[str, Any] = {"full": None, "rewards": [0.0, 1.0], "empty": 0.0}
 
 
 def options(kind: type) -> list[str]:

@@ -14,15 +14,19 @@ from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
-from evenhand.learners.evidence import Conclusions, Evidence
+from evenhand.learners.evidence import Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
-from evenhand.policy import clip_to_sum
+from evenhand.learners.proportional import (
+    miss_chance,
+    mixing_rate,
+    proportional,
+    queries_to_serve,
+)
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats
 
 SINGLE = 0.6  # share of queries of one arm
-GROWTH = 0.01  # a policy serves this share of the queries so far
 
 
 class Diagnostics(NamedTuple):
@@ -97,7 +101,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 2
+    trajectory = 3
     evidence: Evidence
 
     def __init__(
@@ -105,6 +109,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         m: int,
         k: int,
         *,
+        full: float | None = None,
         sizes: ArrayLike | None = None,
         names: Iterable[str] | None = None,
         rewards: ArrayLike = (0.0, 1.0),
@@ -112,8 +117,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
-        self.sizes = _shares(self.k, sizes)
-        self.evidence = Evidence(self.m, self.k)
+        self.full = None  # converted to sizes, which are all that is kept
+        self.sizes = _shares(self.k, full, sizes)
+        self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
 
     @property
@@ -126,7 +132,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self.evidence.estimate())
+        return self._proportional(self.evidence.estimate().merit)
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
@@ -152,10 +158,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         together with this chance. That is said of each arm; for all m together, ask for the level
         ``1 - (1 - level) / m``.
         """
-        alpha = 1.0 - check_number("level", level, 0.0, 1.0)
-        if not 0.0 < alpha < 1.0:
-            raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
-        centre, radius = self.band.radius(math.log(2.0 / alpha))
+        centre, radius = self.band.radius(math.log(2.0 / miss_chance(level)))
         ends = np.column_stack([centre - radius, centre + radius])
         return self._unit * np.clip(ends, -1.0, 1.0)  # gains span no more than rewards do
 
@@ -163,6 +166,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         found = self.evidence.estimate()
         total, _, squares, _ = np.moveaxis(self.evidence.weighted, 2, 0)
         effective = total**2 / np.where(squares > 0.0, squares, 1.0)
+        effective[0] = self.evidence.singles[:, 0]
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
             effective,
@@ -175,27 +179,22 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     @property
     def _seen(self) -> Any:
-        return np.any(self.evidence.weighted[:, :, 0], axis=0)
+        return np.any(self.evidence.seen, axis=0)
 
-    def _proportional(self, found: Conclusions) -> Floats:
+    def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        rate = self._rate()
-        share = self.k / self.m
-        merit = self.band.hold(found.merit)
-        top = merit.max()
-        scores = np.maximum(merit, 1e-9 * top) if top > 0.0 else np.ones(self.m)
-        return clip_to_sum(scores, rate * share, 1.0 - rate * (1.0 - share), self.k)
+        return proportional(self.band.hold(merits), self.k, self._rate())
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
-        return min(0.5, (1.0 + self.queries / self.m) ** (-1.0 / 3.0))
+        return mixing_rate(self.queries, self.m)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self.evidence.renew())
-        n = min(max(1, self.m // 10, int(GROWTH * self.queries)), MAX_BATCH)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
-        return SetPlan(*law, worth.astype(np.float32), gamma), n
+        plan = SetPlan(*law, worth.astype(np.float32), gamma)
+        return plan, queries_to_serve(self.queries, self.m)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         super()._tell(kept, rewards)
@@ -206,12 +205,16 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self._take(min(limit, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        parts = {"evidence": evidence.FIELDS, "band": band.FIELDS}
+        parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
         return {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
 
 
-def _shares(k: int, sizes: ArrayLike | None) -> Floats:
+def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:
     """Return the shares of queries of 1..k arms, checked."""
+    if full is not None and sizes is not None:
+        raise ValueError("give full, the share of sets of k, or sizes, the shares of all: not both")
+    if full is not None:
+        return _mostly_full(k, full)
     if sizes is None:
         rest = np.full(k, (1.0 - SINGLE) / max(1, k - 1))
         rest[0] = SINGLE if k > 1 else 1.0
@@ -230,3 +233,17 @@ def _shares(k: int, sizes: ArrayLike | None) -> Floats:
         )
     # those of a saved learner sum to 1 already: dividing again would change their last digits
     return shares if abs(shares.sum() - 1.0) < 1e-12 else shares / shares.sum()
+
+
+def _mostly_full(k: int, full: float) -> Floats:
+    """Shares of sizes where so many sets are full: half of the others hold one arm."""
+    full = check_number("full", full, 0.0, 1.0)
+    if k > 1 and not 0.0 < full < 1.0:
+        raise ValueError(
+            f"full must lie strictly between 0 and 1, got full={full!r}: merits need some smaller "
+            "sets, 1 % is enough; FullSets is for those who can show none"
+        )
+    shares = np.full(k, 0.5 * (1.0 - full) / max(1, k - 2))
+    shares[0] = (0.5 if k > 2 else 1.0) * (1.0 - full)
+    shares[-1] = full if k > 1 else 1.0
+    return shares

@@ -7,7 +7,8 @@ size r, and nothing else: with :math:`\bar V_r` its mean over arms,
 
 because :math:`\bar V_r = \frac rM v^+_{ar} + (1 - \frac rM) v^-_{ar}` gives the mean over the sets
 without a. Importance weights estimate :math:`v^+_{ar}` for any game whatever; a model of few
-numbers, :class:`Forecast`, does so with less noise and some bias. :func:`conclude` weighs the two.
+numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
+:meth:`Evidence.estimate` puts the two together.
 """
 
 from typing import NamedTuple
@@ -15,99 +16,104 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.exchange import Rows
-from evenhand.exchange.fields import COUNT, Field, Fields
-from evenhand.subsets.combinations import mean_products
+from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners import model
+from evenhand.learners.discrepancy import shrink
+from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
+from evenhand.learners.noise import curve_of, own_ratios
+from evenhand.learners.posterior import Information, Posterior, refine
 from evenhand.typing import Floats, Ints, compiled
 
-TINY = 1e-12
-OWN = 20.0  # single rewards after which an arm's own variance counts more than the common one
-SPREAD = 0.5  # how unlike the model's an arm's loss to saturation is, relative to its worth
-ERROR = 0.05  # error of the model, relative to the mean merit, before anything was seen
 
-
-class Sums(NamedTuple):
-    """All that is remembered of the rewards told, as sums.
-
-    With w a member's weight, e a reward's surprise over the forecast, z the reward corrected by
-    the forecast, s the saturation an arm met, g its gain, and c the forecast's slope in gamma:
+class Beliefs(NamedTuple):
+    """The estimator's tuned numbers, all of them: what is believed before there are rewards.
 
     Attributes
     ----------
-    weighted
-        (k, m, 4) per size and arm: w, w z, w^2 and (w e)^2.
-    lines
-        (m, 5) per arm, over the larger sets that hold it: 1, s, s^2, g and s g.
-    surprises
-        (k, 3) per size: 1, e and e^2.
-    bend
-        (2,) c^2 and c (e + c gamma).
-
-    All but ``weighted`` fade, see :meth:`Evidence.renew`.
+    spread, spread_arms
+        Standard deviation of worths over their mean, a belief worth so many arms.
+    extra, extra_arms
+        The same for what arms lose to saturation beyond their share, over their worth.
+    curve
+        Standard deviation of the curvature about 1.
+    error
+        Of the sum of the model's merits, relative: a belief worth two observations.
+    agree
+        Arms whose merits the model gets right.
+    few
+        Weighted means have a variance larger by this over the effective sample size: the largest
+        weights may still be missing.
+    kept
+        Members of larger sets, per arm, up to which sets are kept and looked at anew whenever the
+        model changes.
+    hold
+        Worths are held above this share of their mean where they enter products or divide.
     """
 
-    weighted: Floats
-    lines: Floats
-    surprises: Floats
-    bend: Floats
+    spread: float = 1.0
+    spread_arms: float = 2.0
+    extra: float = 0.1
+    extra_arms: float = 10.0
+    curve: float = 1.0
+    error: float = 0.02
+    agree: float = 10.0
+    few: float = 10.0
+    kept: float = 200.0
+    hold: float = 0.05
 
 
-class Forecast(NamedTuple):
-    r"""What a set is expected to bring, kept fixed while rewards are taken in.
+BELIEFS = Beliefs()
+REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
-    Arms of worth x alone bring :math:`b(S) = (1 - \prod_{a \in S} (1 - \gamma x_a)) / \gamma`
-    together: the sum of their worths for :math:`\gamma \to 0`, noisy-OR for :math:`\gamma = 1`.
-    ``expected`` (k, m) is the mean of b over the r-sets that hold an arm, ``offset`` (k,) by how
-    much b was too low at each size.
-    """
 
-    worth: Floats
-    gamma: float
-    expected: Floats
-    offset: Floats
+class Hyper(NamedTuple):
+    """What is common to the arms: mean worth, and relative variances of worths and extra losses."""
 
-    @classmethod
-    def blank(cls, m: int, k: int) -> "Forecast":
-        """Knowing nothing."""
-        return cls(np.full(m, 0.5), 1.0, np.full((k, m), 0.5), np.zeros(k))
+    centre: float
+    spread: float
+    extra: float
 
 
 class Conclusions(NamedTuple):
-    """Merits (m,) by the model and free of it, their variances, and how far the latter is trusted.
+    """All that follows from the sums.
 
-    ``error`` is how much the model is held to be wrong, as a variance.
+    Attributes
+    ----------
+    merit, variance
+        (m,) merits and their mean squared errors, as far as these show.
+    model, model_variance
+        (m,) merits by the model alone.
+    free, free_variance
+        (m,) merits free of it; infinite variance where an arm has not been seen at every size.
+    forecast, hyper
+        What the next rewards are to be compared with.
     """
 
+    merit: Floats
+    variance: Floats
     model: Floats
     model_variance: Floats
     free: Floats
     free_variance: Floats
-    trust: Floats
-    error: float
     forecast: Forecast
+    hyper: Hyper
 
     @property
-    def merit(self) -> Floats:
-        """The model's merits, moved towards the free ones as far as these are trusted."""
-        return self.model + self.trust * (self.free - self.model)
-
-    @property
-    def variance(self) -> Floats:
-        """Mean squared error of the merits, as far as it shows.
-
-        Both merits come from the same rewards, so that their errors add up rather than cancel. The
-        model's own error is the common one and what an arm is apart beyond the noise.
-        """
-        noise = np.where(self.trust > 0.0, self.free_variance, 0.0)  # else infinite
-        apart = np.where(self.trust > 0.0, (self.free - self.model) ** 2, 0.0)
-        share = 1.0 - self.trust
-        sampling = share * np.sqrt(self.model_variance) + self.trust * np.sqrt(noise)
-        return sampling**2 + share**2 * (self.error + np.maximum(apart - noise, 0.0))
+    def trust(self) -> Floats:
+        """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
+        apart = self.free - self.model
+        moved = self.merit - self.model
+        return np.clip(np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved)), 0, 1)
 
 
 @compiled
 def absorb(
+    singles: Floats,
+    weighted: Floats,
     sums: Sums,
     forecast: Forecast,
+    low: float,
+    keep: bool,
     orders: Ints,
     sizes: Ints,
     weights: Floats,
@@ -115,197 +121,65 @@ def absorb(
 ) -> tuple[int, float]:
     """Add the rewards of one set per row, nan skipped.
 
-    ``weights`` (n, k) are those of the members. Returns how many rewards there were, and the
-    largest of their weights.
+    ``weights`` (n, k) are those of the members. Where larger sets are to be kept they are not added
+    to ``sums``. Returns how many rewards there were, and the largest of their weights.
     """
-    weighted, lines, surprises, bend = sums
-    worth, gamma, expected, offset = forecast
+    k = orders.shape[1]
+    others = np.empty(k)
     told, largest = 0, 0.0
     for i in range(len(orders)):
-        r, reward = sizes[i, 0], rewards[i, 0]
-        if np.isnan(reward):
+        r, y = sizes[i, 0], rewards[i, 0]
+        if np.isnan(y):
             continue
         told += 1
-        surprise = reward
-        if r > 1:
-            missed, slope = 1.0, 0.0
-            for a in orders[i, :r]:
-                left = miss(worth[a], gamma)
-                missed *= left
-                slope += worth[a] / left
-            value = (1.0 - missed) / gamma
-            surprise = reward - value
-            slope = (slope * missed - value) / gamma
-            bend[0] += slope * slope
-            bend[1] += slope * (surprise + slope * gamma)
-            surprises[r - 1, 0] += 1.0
-            surprises[r - 1, 1] += surprise
-            surprises[r - 1, 2] += surprise * surprise
-            for a in orders[i, :r]:
-                # the gain of a over the others, of whom r - 1 are forecast to bring b
-                others = missed / miss(worth[a], gamma)
-                gain = worth[a] * others + surprise - offset[r - 2]
-                add_point(lines[a], 1.0 - others, gain)
+        if r == 1:
+            cell = singles[orders[i, 0]]
+            cell[0] += 1.0
+            cell[1] += y
+            cell[2] += y * y
+            cell[3] += y * y * y
+            cell[4] += y * y * y * y
+            continue
+        seen = look(forecast, low, orders[i], r, others)
+        if not keep:
+            add_set(sums, forecast, orders[i], r, others, seen, y)
+        surprise = y - seen[0] + forecast.met[r - 1] * seen[1]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
-            corrected = surprise + expected[r - 1, a] if r > 1 else reward
             cell = weighted[r - 1, a]
             cell[0] += w
-            cell[1] += w * corrected
+            cell[1] += w * (surprise + forecast.expected[r - 1, a])
             cell[2] += w * w
-            cell[3] += (w * surprise) ** 2
+            cell[3] += w * w * seen[5]
     return told, largest
 
 
-@compiled
-def miss(worth: float, gamma: float) -> float:
-    """What an arm leaves to the others, 1 - gamma x, kept above 0."""
-    return max(1.0 - gamma * worth, 0.02)
+def fields(m: int, k: int) -> Fields:
+    """What evidence remembers."""
+    number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
+    cells = ("singles", "weighted", "cells", "curve", "saturation", "scatter", "expected", "extra")
+    return {
+        **dict.fromkeys(cells, number),
+        **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
+        **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
+        "met": number,
+        "merit": number,
+        "gamma": Field(1e-4, 1e300),
+        "orders": Field(-1, m - 1, (ANY, k), _sets),
+        "rewards": Field(-1e300, 1e300, (ANY,)),
+        "keeping": Field(0, 1),
+        "told": COUNT,
+        "due": COUNT,
+        "faded": COUNT,
+        "largest": Field(1.0, 1e300),
+    }
 
 
-@compiled
-def add_point(line: Floats, saturation: float, gain: float) -> None:
-    """Add one point to the sums of an arm's line."""
-    line[0] += 1.0
-    line[1] += saturation
-    line[2] += saturation * saturation
-    line[3] += gain
-    line[4] += saturation * gain
-
-
-class Alone(NamedTuple):
-    """Worth of the arms alone: raw means of n rewards, variance of one, prior, shrunk means."""
-
-    n: Floats
-    raw: Floats
-    variance: Floats
-    centre: float
-    between: float
-    worth: Floats
-
-
-def alone(cells: Floats) -> Alone:
-    """Shrink the means of single arms (m, 4) towards their common mean (empirical Bayes).
-
-    An arm's variance is its own once it has been seen often, and before that a common one in
-    proportion to its worth: a few zeros must not look like a certain zero.
-    """
-    n, total, _, squares = cells.T
-    seen, raw = n > 0, total / np.maximum(n, 1.0)
-    if not seen.any():
-        half = np.full(len(n), 0.5)
-        return Alone(n, raw, 0.5 * half, 0.5, 1.0, half)
-    centre = max(float(raw[seen].mean()), 1e-4)
-    scatter, freedom = np.maximum(squares - n * raw**2, 0.0), np.maximum(n - 1.0, 0.0)
-    pooled = max(scatter.sum() / freedom.sum(), TINY) if freedom.any() else centre**2
-    between = float(np.mean((raw[seen] - centre) ** 2 - pooled / n[seen]))
-    between = max(between, 0.05 * centre**2)
-    variance = np.full(len(n), pooled)
-    for _ in range(2):  # variances follow worths, and these follow them
-        worth = shrink(raw, variance, n, centre, between)
-        relative = np.clip(worth / centre, 0.05, 5.0)
-        common = max(scatter.sum() / (freedom * relative).sum(), TINY) if freedom.any() else pooled
-        variance = (scatter + OWN * common * relative) / (freedom + OWN)
-    worth = shrink(raw, variance, n, centre, between)
-    return Alone(n, raw, variance, centre, between, np.maximum(worth, 1e-6))
-
-
-def shrink(raw: Floats, variance: Floats, n: Floats, centre: float, between: float) -> Floats:
-    """Posterior means of normal means with a normal prior."""
-    return (raw * n / variance + centre / between) / (n / variance + 1.0 / between)
-
-
-def forecast_from(sums: Sums, single: Alone) -> tuple[Forecast, Floats]:
-    """Make the forecast of what is known now, and the saturation uniformly drawn sets would show.
-
-    Gamma is the least-squares solution of the surprises, in one Gauss-Newton step.
-    """
-    k = len(sums.weighted)
-    highest = 0.95 / single.centre
-    fitted = sums.bend[1] / sums.bend[0] if sums.bend[0] > 0.0 else 1.0
-    gamma = float(np.clip(fitted, 1e-4, highest))
-    left = np.maximum(1.0 - gamma * single.worth, 0.02)
-    missed = mean_products(left, k).T  # (k, m): what 0..k-1 random others leave to an arm
-    expected = np.ascontiguousarray((1.0 - left * missed) / gamma)
-    n, total, _ = sums.surprises.T
-    offset = np.where(n > 1.0, total / np.maximum(n, 1.0), 0.0)
-    return Forecast(single.worth, gamma, expected, offset), 1.0 - missed.mean(axis=0)
-
-
-def lines_through(sums: Sums, single: Alone, saturation: Floats) -> tuple[Floats, Floats]:
-    r"""Merits and variances by the model: each arm's gain falls on a line :math:`x - d s`.
-
-    x is its worth alone, s the saturation it meets. The line goes through the rewards of the arm
-    alone (s = 0) and its gains in larger sets, with the prior :math:`d \sim N(x, (x/2)^2)`, d = x
-    being the forecast's own line, and is read off at the saturation of uniformly drawn sets.
-    """
-    noise = (sums.surprises[:, 2].sum() + 0.25) / (sums.surprises[:, 0].sum() + 1.0)
-    one, s, ss, g, sg = 1.5 * sums.lines.T / noise  # fading leaves 3/4 of n as a sum of n/2
-    known = 1.0 / single.between + single.n / single.variance
-    prior = 1.0 / (SPREAD * single.worth) ** 2
-    right = single.n / single.variance * single.raw + single.centre / single.between + g
-    xx, xd, dd = known + prior + one, -prior - s, prior + ss
-    # the determinant as a sum of what is not negative: xx dd - xd^2 would cancel
-    det = prior * (known + one - 2.0 * s + ss) + known * ss + np.maximum(one * ss - s**2, 0.0)
-    x, d = (dd * right + xd * sg) / det, (-xx * sg - xd * right) / det
-    merit = np.maximum(x - d * saturation, 0.05 * np.maximum(x, 1e-6))
-    return merit, (dd + 2.0 * xd * saturation + xx * saturation**2) / det
-
-
-def weighted_merits(sums: Sums, single: Alone, expected: Floats) -> tuple[Floats, Floats]:
-    """Merits and variances without any model, from the weighted means of every size."""
-    k, m, _ = sums.weighted.shape
-    w, wz, w2, we2 = np.moveaxis(sums.weighted, 2, 0)
-    seen, size = w > 0.0, np.arange(1, k + 1)[:, None]
-    some = np.where(seen, w, 1.0)
-    means = np.where(seen, wz / some, expected)
-    scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
-    parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
-    # with few and uneven weights the largest may still be missing: hence the last factor
-    variance = we2 / some**2 * (1.0 + 10.0 * w2 / some**2)
-    variance[0] = single.variance / some[0]
-    variance = np.where(seen, scale**2 * variance, np.inf)
-    return parts.sum(axis=0) / k, variance.sum(axis=0) / k**2
-
-
-def trust_in(model: Floats, free: Floats, variance: Floats) -> tuple[Floats, float]:
-    """How far to go from the model's merits to the free ones, and the model's error variance.
-
-    Empirical Bayes: the model is off by an error common to all arms, found from the differences
-    beyond their noise; an arm further off than two standard errors speaks for itself as well.
-    """
-    unit = float(model.mean()) ** 2
-    noise, apart = variance / unit, (free - model) ** 2 / unit
-    there = np.isfinite(noise)
-    noise, apart = np.where(there, noise, 1.0), np.where(there, apart, 0.0)
-    error = ERROR**2
-    for _ in range(10):
-        telling = there * (error / (error + noise)) ** 2
-        error = (2.0 * ERROR**2 + (telling * (apart - noise)).sum()) / (2.0 + telling.sum())
-        error = float(np.clip(error, 1e-6, 1.0))
-    own = error + np.maximum(apart - 4.0 * noise, 0.0)
-    return there * own / (own + noise), error * unit
-
-
-def conclude(sums: Sums) -> Conclusions:
-    """All that follows from the sums."""
-    single = alone(sums.weighted[0])
-    forecast, saturation = forecast_from(sums, single)
-    model, model_variance = lines_through(sums, single, saturation)
-    free, free_variance = weighted_merits(sums, single, forecast.expected)
-    trust, error = trust_in(model, free, free_variance)
-    return Conclusions(model, model_variance, free, free_variance, trust, error, forecast)
-
-
-FIELDS: Fields = {
-    **{name: Field(-1e300, 1e300) for name in Sums._fields},
-    **{name: Field(-1e300, 1e300) for name in ("worth", "expected", "offset")},
-    "gamma": Field(1e-4, 1e300),
-    "told": COUNT,
-    "faded": COUNT,
-    "largest": Field(1.0, 1e300),
-}
+def _sets(orders: Ints) -> str | None:
+    behind = orders < 0
+    good = orders.shape[1] == 1 or not behind[:, :2].any()
+    return None if good and not (behind[:, :-1] & ~behind[:, 1:]).any() else "must hold larger sets"
 
 
 class Evidence:
@@ -316,47 +190,90 @@ class Evidence:
 
     Attributes
     ----------
+    singles
+        (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
+    weighted
+        (k, m, 4) per size and arm, with w a member's weight, z the reward corrected by the forecast
+        and v its variance: w, w z, w^2 and w^2 v. Row 0 is not used.
+    orders, rewards
+        The larger sets that are kept, and what they brought.
     told
         Rewards absorbed.
-    faded
-        How many of them there were at the last :meth:`renew`.
+    merit
+        (m,) merits at the last :meth:`renew`.
     largest
         Largest importance weight so far; 1 is that of a single arm.
     """
 
-    def __init__(self, m: int, k: int) -> None:
-        self.weighted, self.lines = np.zeros((k, m, 4)), np.zeros((m, 5))
-        self.surprises, self.bend = np.zeros((k, 3)), np.zeros(2)
-        self.told, self.faded, self.largest = 0, 0, 1.0
-        self._use(Forecast.blank(m, k))
+    def __init__(self, m: int, k: int, low: float = 0.0) -> None:
+        self.m, self.k, self.low = m, k, low
+        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
+        self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
+        self.orders, self.rewards = np.full((0, k), -1, np.int32), np.zeros(0)
+        self.keeping = 1  # 0 once enough larger sets were kept
+        self.merit = np.full(m, 0.5)
+        self._add(Sums.blank(m, k))
+        self._use(Forecast.blank(m, k), Hyper(0.5, BELIEFS.spread**2, BELIEFS.extra**2))
         self._found: Conclusions | None = None
 
-    def _use(self, forecast: Forecast) -> None:
-        self.worth, self.gamma, self.expected, self.offset = forecast
+    def _add(self, sums: Sums) -> None:
+        self.cells, self.curve, self.saturation, self.scatter, self.weight = sums
+
+    def _use(self, forecast: Forecast, hyper: Hyper) -> None:
+        self.worth, self.extra, self.gamma, self.noise, self.own = forecast[:5]
+        self.reference, self.expected, self.met = forecast[5:]
+        self.centre, self.spread, self.extra_spread = hyper
 
     @property
     def sums(self) -> Sums:
-        """All that is remembered of the rewards."""
-        return Sums(self.weighted, self.lines, self.surprises, self.bend)
+        """What larger sets say about the model, those that are kept excepted."""
+        return Sums(self.cells, self.curve, self.saturation, self.scatter, self.weight)
 
     @property
     def forecast(self) -> Forecast:
         """What sets are expected to bring."""
-        return Forecast(self.worth, self.gamma, self.expected, self.offset)
+        own = self.worth, self.extra, self.gamma, self.noise, self.own
+        return Forecast(*own, self.reference, self.expected, self.met)
+
+    @property
+    def seen(self) -> Floats:
+        """(k, m) sum of weights by size and arm."""
+        counts = self.weighted[:, :, 0].copy()
+        counts[0] = self.singles[:, 0]
+        return counts
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
-        told, largest = absorb(self.sums, self.forecast, *rows, rewards)
+        against = self.sums, self.forecast, self.low, self.keeping == 1
+        told, largest = absorb(self.singles, self.weighted, *against, *rows, rewards)
         self.told += told
         self.largest = max(self.largest, largest)
+        if self.keeping:
+            large = (rows.sizes[:, 0] > 1) & ~np.isnan(rewards[:, 0])
+            self._keep(rows.orders[large], rewards[large, 0])
+
+    def _keep(self, orders: Ints, rewards: Floats) -> None:
+        """Keep larger sets; when there are enough, add all of them against the forecast."""
+        self.orders = np.concatenate([self.orders, orders.astype(np.int32)])
+        self.rewards = np.concatenate([self.rewards, rewards])
+        if self.orders.size > BELIEFS.kept * self.m:
+            self._add(self._linearised(self.forecast)[0])
+            self.orders, self.rewards = self.orders[:0], self.rewards[:0]
+            self.keeping = 0
+
+    def _linearised(self, forecast: Forecast) -> tuple[Sums, Floats]:
+        """Sums of the kept sets against a forecast, and what their products need."""
+        sums = Sums.blank(self.m, self.k)
+        kept = np.empty((len(self.orders), self.k + 2))
+        add_sets(sums, forecast, self.low, self.orders, self.rewards, kept)
+        return sums, kept
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
-        k, m, _ = self.weighted.shape
-        other = Evidence(m, k)
-        other._use(self.forecast)
-        other.faded = self.faded
+        other = Evidence(self.m, self.k, self.low)
+        other._use(self.forecast, Hyper(self.centre, self.spread, self.extra_spread))
+        other.faded, other.keeping, other.due = self.faded, self.keeping, self.due
         return other
 
     def merge(self, other: "Evidence") -> None:
@@ -364,28 +281,184 @@ class Evidence:
         if self.faded != other.faded or self.gamma != other.gamma:
             raise ValueError("evidence must have the same forecast to be merged; see branch")
         self._found = None
-        for mine, theirs in zip(self.sums, other.sums, strict=True):
-            mine += theirs
+        if self.keeping and not other.keeping:  # that one had too many, so there are too many here
+            self._add(self._linearised(self.forecast)[0])
+            self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
+        mine = (self.singles, self.weighted, *self.sums)
+        for array, more in zip(mine, (other.singles, other.weighted, *other.sums), strict=True):
+            array += more
         self.told += other.told
         self.largest = max(self.largest, other.largest)
-
-    def discount(self, factor: float) -> None:
-        """Let what was seen with the help of older forecasts count less."""
-        self._found = None
-        for array in (self.lines, self.surprises, self.bend):
-            array *= factor
+        if self.keeping:
+            self._keep(other.orders, other.rewards)
+        elif len(other.orders):
+            for array, more in zip(self.sums, other._linearised(self.forecast)[0], strict=True):
+                array += more
 
     def estimate(self) -> Conclusions:
         """All that follows from the sums."""
         if self._found is None:
-            self._found = conclude(self.sums)
+            self._found = self._conclude()
         return self._found
 
-    def renew(self) -> Conclusions:
-        """Take over the present forecast, and return what it was concluded from."""
+    def renew(self) -> Floats:
+        """Take over the present forecast if there are enough new rewards; return the merits."""
+        if self.told < self.due or not self.told:
+            return self.merit
         found = self.estimate()
-        self._use(found.forecast)
-        # reward i of n keeps weight i/n: early surprises are those of poor forecasts
-        self.discount((1.0 + self.faded) / (1.0 + self.told))
-        self.faded = self.told
-        return found
+        if not self.keeping:
+            self._move(found.forecast)
+        self._use(found.forecast, found.hyper)
+        if not self.keeping:
+            # set i of n keeps weight i/n: early surprises are those of poor forecasts
+            factor = (1.0 + self.faded) / (1.0 + self.told)
+            for array in self.sums[:-1]:
+                array *= factor
+            self.weight *= np.array([factor, factor**2])
+        self.merit = found.merit
+        self.faded, self.due = self.told, self.told + max(1, int(REFIT * self.told))
+        return self.merit
+
+    def _move(self, forecast: Forecast) -> None:
+        """Make surprises over the old forecast into those over a new one."""
+        bend = np.array([forecast.gamma - self.gamma])
+        step = np.concatenate([forecast.worth - self.worth, forecast.extra - self.extra, bend])
+        information = Information(self.sums, self.reference)
+        change = information.times(step) / information.up
+        self.cells[:, 3] -= change[: self.m]
+        self.cells[:, 4] -= change[self.m : -1]
+        self.curve[1] -= change[-1]
+
+    def _conclude(self) -> Conclusions:
+        forecast, hyper = self.forecast, Hyper(self.centre, self.spread, self.extra_spread)
+        if not self.told:
+            half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
+            return Conclusions(half, never, half, never, half, never, forecast, hyper)
+        sums, kept = self.sums, np.empty((0, self.k + 2))
+        for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
+            if self.keeping:
+                sums, kept = self._linearised(forecast)
+            found, posterior, forecast, hyper = self._fit(sums, kept, forecast, hyper)
+        met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
+        expected, merits = model.expectations(
+            forecast.worth, forecast.extra, forecast.gamma, met, found
+        )
+        forecast = forecast._replace(expected=expected, met=met)
+        return self._weigh(forecast, hyper, merits, posterior)
+
+    def _fit(
+        self, sums: Sums, kept: Floats, forecast: Forecast, hyper: Hyper
+    ) -> tuple[Floats, Posterior, Forecast, Hyper]:
+        """Go one step from a forecast to the next: noise, posterior, hyperparameters.
+
+        Returns the worths as found, the posterior, and both.
+        """
+        m, (n, y, yy, yyy, yyyy) = self.m, self.singles.T
+        x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
+        q = _spread(x, self.low)
+        squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
+        fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
+        common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
+        terms = (n, n * q, n * q * q, squares, q * squares)
+        noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
+        variance = noise[0] + noise[1] * q
+        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance)
+        # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
+        # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
+        centre = hyper.centre
+        tau = hyper.spread * centre**2
+        rewards = float(variance.mean()) / tau
+        held = np.maximum(x, BELIEFS.hold * centre)
+        prior = np.empty(2 * m + 1)
+        prior[:m] = (rewards + n / own) / variance
+        prior[m:-1] = 1.0 / (hyper.extra * held**2)
+        prior[-1] = 1.0 / BELIEFS.curve**2
+        information = Information(sums, forecast.reference)
+        right = information.score.copy()
+        right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
+        right[m:-1] -= prior[m:-1] * extra
+        right[-1] += prior[-1] * (1.0 - gamma)
+        posterior = Posterior(information, prior)
+
+        def exact(vector: Floats) -> Floats:
+            result = prior * vector
+            times(self.orders, kept, vector, result)
+            return result
+
+        step = refine(posterior, exact, right) if len(kept) else posterior.solve(right)
+        found, extra = x + step[:m], extra + step[m:-1]
+        variances = posterior.variances()
+        centre = max(float(found.mean()), 1e-4)
+        if not y.any() and not self.weighted[:, :, 1].any():  # nothing but zeros
+            centre = min(centre, 1.0 / (self.told + 2.0))
+        free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
+        spread = float(((found - centre) ** 2).sum()) / centre**2
+        spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
+        free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
+        loss = m * float((extra**2).sum() / (held**2).sum())
+        loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
+        worth = np.clip(found, BELIEFS.hold * centre, self.low + 1.0)
+        gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
+        reference = worth if self.keeping else forecast.reference
+        forecast = forecast._replace(
+            worth=worth, extra=extra, gamma=gamma, noise=noise, own=own, reference=reference
+        )
+        return found, posterior, forecast, Hyper(centre, spread, loss)
+
+    def _weigh(
+        self, forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior
+    ) -> Conclusions:
+        """Put the model's merits and the free ones together."""
+        free, free_variance, level, level_variance = self._free(forecast)
+        variance, shared = posterior.of_merits(merits)
+        by_model = merits.value
+        if np.isfinite(level_variance):
+            # full sets give the sum of all merits for any game
+            total = float(by_model.sum())
+            gap, unit = level - total, total**2
+            beyond = max(gap**2 - level_variance - shared.sum(), 0.0) / unit
+            error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
+            parts = np.maximum(by_model, 0.0)
+            shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
+            by_model = by_model + shared / (shared.sum() + level_variance) * gap
+        merit, total_variance = by_model.copy(), variance.copy()
+        known = np.isfinite(free_variance)
+        if known.any():
+            apart = (free - by_model)[known]
+            moved, more = shrink(apart, free_variance[known], BELIEFS.agree)
+            merit[known] += moved
+            total_variance[known] += more
+        total_variance = np.maximum(total_variance, 0.0)
+        return Conclusions(
+            merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
+        )
+
+    def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
+        """Merits and variances without any model, and those of the sum of all merits."""
+        k, m = self.k, self.m
+        w, wz, w2, w2v = np.moveaxis(self.weighted, 2, 0)
+        seen, size = self.seen > 0.0, np.arange(1, k + 1)[:, None]
+        some = np.where(w > 0.0, w, 1.0)
+        means = np.where(seen, wz / some, forecast.expected)
+        variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
+        n = np.maximum(self.singles[:, 0], 1.0)
+        means[0] = np.where(seen[0], self.singles[:, 1] / n, forecast.worth)
+        noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, self.low)
+        variance[0] = forecast.own * noise / n
+        variance = np.where(seen, variance, np.inf)
+        level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
+        scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
+        parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
+        free = parts.sum(axis=0) / k, (scale**2 * variance).sum(axis=0) / k**2
+        return *free, float(level), float(level_variance)
+
+
+def _spread(mean: Floats, low: float) -> Floats:
+    """:func:`evenhand.learners.model.spread` of many means."""
+    held = np.clip(mean - low, model.EDGE, 1.0 - model.EDGE)
+    return held * (1.0 - held)
+
+
+def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
+    """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
+    return (total + arms * believed**2) / (free + arms)

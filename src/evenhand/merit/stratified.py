@@ -99,9 +99,9 @@ def _all_sizes(
     parts, errors, before = np.empty((k, m)), np.empty((k, m)), np.zeros(m)
     for s in range(1, k + 1):
         if listings[s - 1]:
-            samples = _by_listing(game, s, int(listings[s - 1]), rng)
+            samples = by_listing(game, s, int(listings[s - 1]), rng)
         else:
-            samples = _by_orders(game, s, int(n_orders[s - 1]), before, rng)
+            samples = by_orders(game, s, int(n_orders[s - 1]), before, rng)
         part, contrast = RunningMean(m), np.zeros(m)
         for contrasts, levels in samples:
             part.add(contrasts if s < k else levels[:, None] + (m - k) / m * contrasts)
@@ -145,7 +145,7 @@ def _allocate(blocks: Ints, deviation: Floats, queries: int) -> Ints:
     return 2 + np.floor(spare * wish / (wish * blocks).sum()).astype(np.int64)
 
 
-def _by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samples:
+def by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n queries of every set of a size."""
 
     def pull(sets: Ints) -> Floats:
@@ -156,9 +156,7 @@ def _by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samp
         yield (inside - outside)[None, :], inside.mean(keepdims=True)
 
 
-def _by_orders(
-    game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator
-) -> Samples:
+def by_orders(game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n orders, with ``believed`` contrasts, of mean 0, as control variate.
 
     They are the true contrasts of the additive game in which each arm is worth (m - 1) / m of its

@@ -1,5 +1,6 @@
 """The loop: a learner asks, a game answers, and what happened is recorded."""
 
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,7 @@ def simulate(
     *,
     target: ArrayLike | None = None,
     seed: Seed,
+    late: int = 0,
     checkpoints: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
     watch: Callable[[Batch], object] | None = None,
@@ -54,12 +56,15 @@ def simulate(
     seed
         Seed of the game's noise: an integer or SeedSequence, of which the stream "environment" is
         taken, so that a learner may have the same seed, or a generator, used as it is.
+    late
+        A reward is told once so many further queries have been asked, at the end of the batch in
+        which they were; those of the last ``late`` queries never come.
     checkpoints
         Numbers of queries at which to record; by default ten per decade, and the horizon.
     progress
         Called with the number of queries made so far, after every batch.
     watch
-        Called with every batch before its rewards are drawn.
+        Called with every batch as it is asked.
 
     Returns
     -------
@@ -85,16 +90,22 @@ def simulate(
     fair = _work_out(game, learner.k) if target is None else _check_target(target, learner)
     record = Record(learner, horizon, fair, checkpoints)
     rng = as_generator(seed, "environment")
+    last = horizon - check_integer("late", late, 0)  # the last query whose reward comes
+    waiting: deque[tuple[int, Batch]] = deque()  # with the queries asked at their end
     try:
         with CtrlC() as ctrl_c:
             while learner.queries < horizon:
                 if ctrl_c.pressed:
                     raise KeyboardInterrupt
-                batch = learner.ask(horizon - learner.queries)
+                stop = last if learner.queries < last else horizon
+                batch = learner.ask(stop - learner.queries)
                 record.add(batch)
                 if watch is not None:
                     watch(batch)
                 if batch.learns:
+                    waiting.append((learner.queries, batch))
+                while waiting and waiting[0][0] + late <= learner.queries:
+                    _, batch = waiting.popleft()
                     rewards = game.pull(batch.orders, batch.sizes, rng)
                     learner.tell(batch, rewards)
                     record.add_rewards(batch, rewards)

@@ -4,6 +4,7 @@ from importlib.resources import files
 
 from evenhand.lab.experiments import Experiment, nearest, parse
 
+GROUPS = {"deployments": ["rare-rewards", "full-pages", "evenhand"]}  # asked for by one name
 FOLDER = files("evenhand.lab.paper").joinpath("presets")
 
 
@@ -17,5 +18,5 @@ def preset_names() -> list[str]:
 def load_preset(name: str) -> Experiment:
     """Load an experiment that comes with the package."""
     if name not in preset_names():
-        raise ValueError(f"unknown experiment {name!r}{nearest(name, preset_names())}")
+        raise ValueError(f"unknown experiment {name!r}{nearest(name, [*preset_names(), *GROUPS])}")
     return parse(FOLDER.joinpath(f"{name}.toml").read_text(), f"{name}.toml")

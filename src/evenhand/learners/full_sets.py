@@ -1,0 +1,177 @@
+"""FullSets: selection in proportion to full-set values, where only sets of K can be shown."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.estimate import Estimate
+from evenhand.exchange import FullSetPlan
+from evenhand.exchange.fields import Fields
+from evenhand.learners import full_evidence
+from evenhand.learners.curves import Extrapolation
+from evenhand.learners.exchangeable import ExchangeableLearner
+from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, FullEvidence
+from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.proportional import (
+    anytime_width,
+    mixing_rate,
+    proportional,
+    queries_to_serve,
+    room_for_mixing,
+)
+from evenhand.randomness.streams import Seed
+from evenhand.typing import Bools, Floats
+
+
+class Diagnostics(NamedTuple):
+    """How well the full-set values are founded.
+
+    Attributes
+    ----------
+    effective_sample_size
+        (m,) how many equally weighted sets with each arm the weighted ones are worth.
+    largest_weight
+        Largest importance weight of a set told so far.
+    mixing
+        Share of uniformly drawn sets.
+    """
+
+    effective_sample_size: Floats
+    largest_weight: float
+    mixing: float
+
+
+class FullSets(ExchangeableLearner[FullSetPlan]):
+    r"""For those who can only ever show K arms: selection in proportion to full-set values.
+
+    Every query is a set of exactly K arms. From such sets alone K-Shapley values cannot be known,
+    so this learner does not estimate them. It estimates and follows the *full-set value*
+
+    .. math:: \psi_a = \frac{\bar V_K}{K} + \frac{M-1}{M-K} (v^+_{aK} - \bar V_K),
+
+    made of the mean value :math:`\bar V_K` of the K-sets and :math:`v^+_{aK}` of those with arm a:
+    linear, symmetric and K-efficient as the K-Shapley value is, equal to it for additive games, but
+    not 0 for an arm that never adds anything. :func:`evenhand.merit.full_set_value` computes it
+    for a game that is known.
+
+    Marginals are proportional to the values, those below 0 counted as 0, within bounds that leave
+    room for a share :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})` of uniformly drawn sets; where
+    the marginals have room for more of them, more are drawn, as that moves no marginal. The policy
+    uses values that are steadier than the unbiased ones that :attr:`merit` shows: least squares
+    where the game looks additive, and shrunk to their mean as long as they are noise
+    (:mod:`evenhand.learners.full_evidence`).
+
+    Parameters
+    ----------
+    m, k
+        Arms, and arms in every set. With k = m there is a single set, and all arms have V / m.
+    seed
+        Seed or generator of all of the learner's randomness.
+
+    Examples
+    --------
+    >>> learner = FullSets(m=20, k=5, seed=1)
+    >>> batch = learner.ask()
+    >>> batch.sizes.tolist()
+    [[5], [5]]
+    >>> learner.tell(batch, [0.5, 0.7])
+    >>> learner.merit.shape, learner.intervals().shape, learner.extrapolate().kshapley.shape
+    ((20,), (20, 2), (20,))
+    """
+
+    name = "full-sets"
+    evidence: FullEvidence
+
+    def __init__(
+        self,
+        m: int,
+        k: int,
+        *,
+        names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+        seed: Seed,
+    ) -> None:
+        super().__init__(m, k, None, seed, names, rewards, empty)
+        self.evidence = FullEvidence(self.m, self.k)
+
+    @property
+    def merit(self) -> Floats:
+        """Estimated full-set values (m,), not K-Shapley values; nan for arms not yet seen."""
+        return self._unit * np.where(self._seen, self.evidence.estimate().value, np.nan)
+
+    @property
+    def marginals(self) -> Floats:
+        """What the next query gives each arm (m,)."""
+        if self.plan is not None and self._left:
+            return self.plan.marginals.copy()
+        return self._policy(self.evidence.estimate().shrunk)
+
+    def estimate(self) -> Estimate:
+        """Full-set values as ``merit``, with standard errors, intervals and diagnostics.
+
+        Values and errors are right for any game: they use no model but as a control variate.
+        """
+        with self._lock:
+            stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
+            return replace(
+                super().estimate(),
+                stderr=self._unit * stderr,
+                intervals=self.intervals(),
+                diagnostics=self._diagnostics(),
+            )
+
+    def intervals(self, level: float = 0.95) -> Floats:
+        """Intervals (m, 2) for the full-set values, valid at whatever time one chooses to look.
+
+        An asymptotic confidence sequence, as in :meth:`evenhand.learners.EvenHand.intervals`. Each
+        arm's interval holds with this level, not all of them together.
+        """
+        width = anytime_width(level, self.evidence.told, self.m)
+        found = self.evidence.estimate()
+        radius = width * np.sqrt(found.variance)
+        ends = np.column_stack([found.value - radius, found.value + radius])
+        return self._unit * np.clip(ends, -1.0, 1.0)
+
+    def extrapolate(self) -> Extrapolation:
+        """Guess K-Shapley values by a curve through the full-set values: not an estimate.
+
+        No reward of a smaller set has been seen. The guess is right if small sets follow the
+        noisy-OR curve that fits the full ones (:mod:`evenhand.learners.curves`), and nothing the
+        learner sees can tell whether they do. It has no standard errors for that reason, and the
+        policy does not use it.
+        """
+        with self._lock:
+            found = self.evidence.extrapolate()
+            return found._replace(
+                kshapley=self._unit * np.where(self._seen, found.kshapley, np.nan),
+                worth=self._unit * np.where(self._seen, found.worth, np.nan),
+            )
+
+    def _diagnostics(self) -> Diagnostics:
+        sums = self.evidence.sums[:-1]
+        squares = np.where(self._seen, sums[:, SQUARE], 1.0)
+        mixing = mixing_rate(self.queries, self.m) if self.plan is None else self.plan.mixing
+        return Diagnostics(sums[:, WEIGHT] ** 2 / squares, self.evidence.largest, mixing)
+
+    @property
+    def _seen(self) -> Bools:
+        return self.evidence.sums[:-1, COUNTED] > 0.0
+
+    def _policy(self, values: Floats) -> Floats:
+        return proportional(values, self.k, mixing_rate(self.queries, self.m))
+
+    def _make_plan(self) -> tuple[FullSetPlan, int]:
+        policy = self._policy(self.evidence.renew().shrunk)
+        mixing = max(mixing_rate(self.queries, self.m), room_for_mixing(policy, self.k))
+        plan = FullSetPlan(self._plans, self.roster.ids, self.k, policy, mixing)
+        return plan, queries_to_serve(self.queries, self.m)
+
+    def _ask(self, limit: int) -> Draft:
+        return self._take(min(limit, MAX_BATCH))
+
+    def _fields(self) -> Fields:
+        return {f"evidence.{name}": field for name, field in full_evidence.FIELDS.items()}

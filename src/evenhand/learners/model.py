@@ -1,0 +1,254 @@
+r"""The model: what a set brings by what its arms bring alone, and how gains shrink as sets fill up.
+
+.. math:: \mu(S) = b(S) - \sum_{a \in S} \eta_a s_a(S), \qquad
+    b(S) = \frac{1 - \prod_{a \in S} (1 - \gamma x_a)}\gamma, \qquad
+    s_a(S) = 1 - \prod_{c \in S \setminus a} (1 - \gamma x_c).
+
+x is the worth of each arm alone, :math:`\gamma` one curvature for all (0: worths add up, 1:
+noisy-OR), s the saturation an arm meets and :math:`\eta` what it loses to saturation beyond its
+share. Rewards scatter about :math:`\mu` with the variance :math:`\alpha + \beta q(\mu)`,
+q being that of 0/1 rewards, times a ratio of the arms' own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.subsets.combinations import mean_products
+from evenhand.typing import Floats, Ints, compiled
+
+LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
+EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
+DIRECTIONS = 4  # all worths, worths by reference, all extra losses, the curvature
+
+
+class Forecast(NamedTuple):
+    """What sets are expected to bring, kept fixed while rewards are taken in.
+
+    Attributes
+    ----------
+    worth, extra, gamma
+        The model's x (m,), eta (m,) and curvature.
+    noise
+        (2,) alpha and beta of the variance.
+    own
+        (m,) variance of each arm's rewards, relative to what its worth says.
+    reference
+        (m,) the worths that the curvature is followed along, see :class:`Sums`.
+    expected
+        (k, m) mean over all r-sets with an arm of what is subtracted from rewards.
+    met
+        (k,) mean saturation that members met in sets of each size.
+    """
+
+    worth: Floats
+    extra: Floats
+    gamma: float
+    noise: Floats
+    own: Floats
+    reference: Floats
+    expected: Floats
+    met: Floats
+
+    @classmethod
+    def blank(cls, m: int, k: int) -> "Forecast":
+        """Knowing nothing."""
+        half, one = np.full(m, 0.5), np.ones(m)
+        noise, expected = np.array([0.0, 1.0]), np.full((k, m), 0.5)
+        return cls(half, np.zeros(m), 1.0, noise, one, half, expected, np.zeros(k))
+
+
+class Sums(NamedTuple):
+    """What larger sets say about the model: gradients g at the forecast, surprises e, variances v.
+
+    Attributes
+    ----------
+    cells
+        (m, 13) per arm, its entries of g being one for x and one for eta: the three products of
+        these over v, e times them over v, and them times ``g . d`` over v for the four directions
+        d that are followed exactly.
+    curve
+        (2,) g^2/v and g e/v of the curvature.
+    saturation
+        (k, 2) per size: members, and the saturation they met.
+    scatter
+        (5,) 1, q, q^2, e^2 and q e^2, each over the variance without the arms' own ratio.
+    weight
+        (2,) sum of the sets' weights, and of their squares: older sets count less.
+    """
+
+    cells: Floats
+    curve: Floats
+    saturation: Floats
+    scatter: Floats
+    weight: Floats
+
+    @classmethod
+    def blank(cls, m: int, k: int) -> "Sums":
+        """Of no sets."""
+        cells = np.zeros((m, 5 + 2 * DIRECTIONS))
+        return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
+
+
+@compiled
+def spread(mean: float, low: float) -> float:
+    """Variance of rewards that are either ``low`` or ``low + 1``, by their mean."""
+    held = min(max(mean - low, EDGE), 1.0 - EDGE)
+    return held * (1.0 - held)
+
+
+@compiled
+def look(forecast: Forecast, low: float, order: Ints, r: int, others: Floats) -> tuple[float, ...]:
+    """Forecast one larger set, and write what the others leave to each member into ``others``.
+
+    Returns b, the sum of eta, mu, the slope of b in the curvature, q, and the variance.
+    """
+    worth, extra, gamma, noise, own = forecast[:5]
+    missed, slope, ratio, total = 1.0, 0.0, 0.0, 0.0
+    for j in range(r):
+        a = order[j]
+        others[j] = max(1.0 - gamma * worth[a], LEAST)
+        missed *= others[j]
+        slope += worth[a] / others[j]
+        ratio += own[a] * worth[a]
+        total += worth[a]
+    value = (1.0 - missed) / gamma
+    slope = (slope * missed - value) / gamma
+    loss, lost = 0.0, 0.0
+    for j in range(r):
+        others[j] = missed / others[j]
+        loss += extra[order[j]]
+        lost += extra[order[j]] * (1.0 - others[j])
+    q = spread(value - lost, low)
+    return value, loss, value - lost, slope, q, ratio / total * (noise[0] + noise[1] * q)
+
+
+@compiled
+def add_set(
+    sums: Sums,
+    forecast: Forecast,
+    order: Ints,
+    r: int,
+    others: Floats,
+    seen: tuple[float, ...],
+    reward: float,
+) -> None:
+    """Add one larger set, as :func:`look` saw it."""
+    cells, curve, saturation, scatter, weight = sums
+    _, _, mean, slope, q, variance = seen
+    noise, reference = forecast.noise, forecast.reference
+    along, by_reference = 0.0, 0.0
+    for j in range(r):
+        along += others[j]
+        by_reference += others[j] * reference[order[j]]
+    error, share = reward - mean, 1.0 / variance
+    for j in range(r):
+        cell = cells[order[j]]
+        x, eta = others[j] * share, (others[j] - 1.0) * share
+        cell[0] += x * others[j]
+        cell[1] += eta * others[j]
+        cell[2] += eta * (others[j] - 1.0)
+        cell[3] += x * error
+        cell[4] += eta * error
+        cell[5] += x * along
+        cell[6] += eta * along
+        cell[7] += x * by_reference
+        cell[8] += eta * by_reference
+        cell[9] += x * (along - r)
+        cell[10] += eta * (along - r)
+        cell[11] += x * slope
+        cell[12] += eta * slope
+    curve[0] += slope * slope * share
+    curve[1] += slope * error * share
+    saturation[r - 1, 0] += r
+    saturation[r - 1, 1] += r - along
+    common = 1.0 / (noise[0] + noise[1] * q)
+    scatter[0] += common
+    scatter[1] += q * common
+    scatter[2] += q * q * common
+    scatter[3] += error * error * common
+    scatter[4] += q * error * error * common
+    weight[0] += 1.0
+    weight[1] += 1.0
+
+
+@compiled
+def add_sets(
+    sums: Sums, forecast: Forecast, low: float, orders: Ints, rewards: Floats, kept: Floats
+) -> None:
+    """Add sets, -1 behind their members; write what :func:`times` needs of them into ``kept``.
+
+    ``kept`` (n, k + 2) holds what the others leave to each member, the slope, and 1/v.
+    """
+    n, k = orders.shape
+    for i in range(n):
+        r = 0
+        while r < k and orders[i, r] >= 0:
+            r += 1
+        seen = look(forecast, low, orders[i], r, kept[i])
+        add_set(sums, forecast, orders[i], r, kept[i], seen, rewards[i])
+        kept[i, k], kept[i, k + 1] = seen[3], 1.0 / seen[5]
+
+
+@compiled
+def times(orders: Ints, kept: Floats, vector: Floats, result: Floats) -> None:
+    """Add to ``result`` what the sets' information makes of a vector (2m + 1,): x, eta, gamma."""
+    n, k = orders.shape
+    m = len(vector) // 2
+    for i in range(n):
+        product, r = kept[i, k] * vector[2 * m], 0
+        while r < k and orders[i, r] >= 0:
+            a = orders[i, r]
+            product += kept[i, r] * vector[a] + (kept[i, r] - 1.0) * vector[m + a]
+            r += 1
+        product *= kept[i, k + 1]
+        result[2 * m] += kept[i, k] * product
+        for j in range(r):
+            a = orders[i, j]
+            result[a] += kept[i, j] * product
+            result[m + a] += (kept[i, j] - 1.0) * product
+
+
+class Merits(NamedTuple):
+    """K-Shapley values of the model, and how they follow from its parameters.
+
+    A value changes by ``x`` and ``eta`` with the arm's own, by ``all_x`` and ``all_eta`` with
+    everybody's, and by ``gamma`` with the curvature.
+    """
+
+    value: Floats
+    x: Floats
+    eta: Floats
+    all_x: Floats
+    all_eta: Floats
+    gamma: Floats
+
+
+def expectations(
+    worth: Floats, extra: Floats, gamma: float, met: Floats, found: Floats
+) -> tuple[Floats, Merits]:
+    r"""Return ``expected`` (k, m) of a forecast, and the merits of the model.
+
+    With :math:`p_r` the mean of :math:`\prod (1 - \gamma x_c)` over r random others of an arm,
+
+    .. math:: \phi_a = \frac1K \sum_{r<K} x_a p_r - \eta_a (1 - p_r)
+        - r \gamma x_a \bar\eta p_{r-1}.
+
+    ``found`` are the worths that the merits are linear in, before they were held above 0. What is
+    subtracted from rewards has the saturation met in its place, and so a closed form.
+    """
+    m, k = len(worth), len(met)
+    left = np.maximum(1.0 - gamma * worth, LEAST)
+    p = np.ascontiguousarray(mean_products(left, k).T)
+    size = np.arange(k)[:, None]
+    loss = extra + size / max(m - 1, 1) * (extra.sum() - extra)
+    expected = (1.0 - left * p) / gamma - met[:, None] * loss
+    mean, lower = p.mean(axis=0), (size[1:] * p[:-1]).sum(axis=0) / k
+    crowd = gamma * lower
+    value = found * mean - extra * (1.0 - mean) - found * extra.mean() * crowd
+    step = 1e-3 * gamma
+    steeper = mean_products(np.maximum(1.0 - (gamma + step) * worth, LEAST), k).mean(axis=1)
+    all_x, all_eta = -worth * crowd / max(m - 1, 1), -worth * crowd / m
+    own = mean - extra.mean() * crowd - all_x
+    bend = (worth + extra) * (steeper - mean) / step
+    return expected, Merits(value, own, mean - 1.0, all_x, all_eta, bend)

@@ -1,0 +1,46 @@
+"""How much rewards scatter: one curve for all, and each arm's own ratio to it."""
+
+import numpy as np
+
+from evenhand.typing import Floats
+
+PSEUDO = 4.0  # rewards of 0/1 kind that the curve starts from
+
+
+def curve_of(scatter: Floats) -> Floats:
+    """Fit alpha + beta q to squared surprises, both at least 0.
+
+    ``scatter`` holds the sums of 1, q, q^2, e^2 and q e^2 over the variance. Divided by variances,
+    not by their squares, these give beta as a ratio of sums: weak arms whose rewards happened to be
+    all 0 say little, where else they would say that nothing scatters.
+    """
+    one, q, qq, e, qe = scatter + 0.25 * PSEUDO * np.array([0.0, 0.0, 1.0, 0.0, 1.0])
+    det = one * qq - q * q
+    beta = (one * qe - q * e) / det if det > 1e-12 * one * qq else -1.0
+    alpha = (e - beta * q) / one if one > 0.0 else 0.0
+    if beta <= 0.0 < one:
+        alpha, beta = e / one, 0.0
+    if alpha <= 0.0:
+        alpha, beta = 0.0, qe / qq
+    return np.array([max(alpha, 1e-9), beta])
+
+
+def own_ratios(n: Floats, squares: Floats, fourths: Floats, variance: Floats) -> Floats:
+    """Variance of each arm's rewards relative to the curve, by empirical Bayes.
+
+    From sums of squared and fourth powers of surprises of single arms. A ratio's own error follows
+    from how large surprises are when there are any: rare 0/1 rewards say next to nothing about it,
+    and keep the curve's; rewards of steady size say it soon.
+    """
+    known = n > 1.0
+    if not known.any() or squares.sum() <= 0.0:
+        return np.ones(len(n))
+    n = np.maximum(n, 1.0)
+    size = fourths.sum() / squares.sum()
+    ratio = np.where(known, squares / (n * variance), 1.0)
+    error = np.maximum(size / variance - 1.0, 0.1) / n
+    apart, between = (ratio - 1.0) ** 2 - error, 0.0
+    for _ in range(5):
+        weight = known / (between + error) ** 2
+        between = max(float((weight * apart).sum() / weight.sum()), 0.0)
+    return np.maximum(1.0 + between / (between + error) * (ratio - 1.0), 1e-3)

@@ -1,0 +1,165 @@
+r"""The normal posterior of the model's parameters: information that is known only in part, solved.
+
+The information A of larger sets, :math:`\sum g g' / v`, is a matrix of all pairs of arms. Kept are
+its blocks D, one per arm, and its products AW with four directions W: all worths together, worths
+in the proportions of a reference, all extra losses together, and the curvature. Pairs of arms meet
+as chance has it, so the rest of the matrix carries little. The matrix of this form that is right
+along W and like D elsewhere,
+
+.. math:: \hat A = D - D W (W' D W)^{-1} W' D + A W (W' A W)^{-1} W' A,
+
+is that of a block BFGS step, and never indefinite. All products cost O(M).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from evenhand.learners.model import DIRECTIONS, Merits, Sums
+from evenhand.typing import Floats
+
+TINY = 1e-300
+RIDGE = 1e-10  # relative; directions may be parallel, and early on there is nothing along them
+
+
+class Information:
+    """What larger sets say about the parameters (x, eta, gamma), as far as it is kept."""
+
+    def __init__(self, sums: Sums, reference: Floats) -> None:
+        weight = sums.weight
+        # a sum of weights w is worth (sum w)^2 / sum w^2 rewards
+        up = weight[0] / weight[1] if weight[1] > 0.0 else 1.0
+        self.up = up
+        cells = up * sums.cells
+        self.m = m = len(cells)
+        self.score = np.concatenate([cells[:, 3], cells[:, 4], up * sums.curve[1:]])
+        self.directions = np.zeros((DIRECTIONS, 2 * m + 1))
+        self.directions[0, :m] = self.directions[2, m:-1] = self.directions[3, -1] = 1.0
+        self.directions[1, :m] = reference
+        self.along = np.empty((DIRECTIONS, 2 * m + 1))
+        self.along[:, :m], self.along[:, m:-1] = cells[:, 5::2].T, cells[:, 6::2].T
+        self.along[:, -1] = self.directions[:, :-1] @ self.along[3, :-1]
+        self.along[3, -1] = up * sums.curve[0]
+        self.blocks = _own_part(cells)
+        self.curve = self.along[3, -1]
+        self.down = self._diagonal(self.directions)
+
+    def _diagonal(self, vectors: Floats) -> Floats:
+        m, (xx, xe, ee) = self.m, self.blocks
+        x, eta = vectors[..., :m], vectors[..., m:-1]
+        parts = [xx * x + xe * eta, xe * x + ee * eta, self.curve * vectors[..., -1:]]
+        return np.concatenate(parts, axis=-1)
+
+    def cores(self) -> tuple[Floats, Floats]:
+        """W'DW and W'AW."""
+        return self.directions @ self.down.T, self.directions @ self.along.T
+
+    def times(self, vector: Floats) -> Floats:
+        """Product with a vector."""
+        result = self._diagonal(vector)
+        for sign, side, core in zip((-1, 1), (self.down, self.along), self.cores(), strict=True):
+            scale = np.sqrt(np.maximum(np.diag(core), TINY))
+            scaled = core / np.outer(scale, scale) + RIDGE * np.eye(DIRECTIONS)
+            result += sign * side.T @ (np.linalg.solve(scaled, side @ vector / scale) / scale)
+        return result
+
+
+def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
+    """Blocks of the arms without what they share with all others.
+
+    If arms meet as chance has it, what they share is f f' with row sums f_a (F - f_a): it is in
+    the directions already, and taken off the blocks, up to a share that keeps them positive.
+    """
+    xx, xe, ee = cells[:, 0], cells[:, 1], cells[:, 2]
+    fx, fe = cells[:, 5] - xx, cells[:, 6] - xe
+    total = float(fx.sum())
+    if total <= 0.0:
+        return xx, xe, ee
+    square = total
+    for _ in range(8):
+        square = total + float((fx * fx).sum()) / square
+    det = np.maximum(xx * ee - xe * xe, 0.0)
+    share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
+    part = np.where(det > 1e-12 * xx * ee, np.minimum(1.0, 0.95 * det * square / (share + TINY)), 0)
+    part /= square
+    return xx - part * fx * fx, xe - part * fx * fe, ee - part * fe * fe
+
+
+class Posterior:
+    """Inverse of the information plus a diagonal prior."""
+
+    def __init__(self, information: Information, prior: Floats) -> None:
+        m = self.m = information.m
+        xx, xe, ee = information.blocks
+        xx, ee = xx + prior[:m], ee + prior[m:-1]
+        det = xx * ee - xe * xe
+        self.blocks = ee / det, -xe / det, xx / det
+        self.curve = 1.0 / (information.curve + prior[-1])
+        sides = np.concatenate([information.down, information.along])
+        self.sides = self._base(sides)
+        down, along = information.cores()
+        core = sides @ self.sides.T
+        core[:DIRECTIONS, :DIRECTIONS] -= down
+        core[DIRECTIONS:, DIRECTIONS:] += along
+        scale = np.sqrt(np.concatenate([np.diag(down), np.diag(along)]))
+        scale[scale <= 0.0] = 1.0
+        outer = scale[:, None] * scale
+        core /= outer
+        core.flat[:: 2 * DIRECTIONS + 1] += RIDGE * np.repeat([-1.0, 1.0], DIRECTIONS)
+        self.core = np.linalg.inv(core) / outer
+
+    def _base(self, vectors: Floats) -> Floats:
+        m, (xx, xe, ee) = self.m, self.blocks
+        x, eta = vectors[..., :m], vectors[..., m:-1]
+        parts = [xx * x + xe * eta, xe * x + ee * eta, self.curve * vectors[..., -1:]]
+        return np.concatenate(parts, axis=-1)
+
+    def solve(self, right: Floats) -> Floats:
+        """Product with a vector."""
+        return self._base(right) - (self.core @ (self.sides @ right)) @ self.sides
+
+    def variances(self) -> Floats:
+        """Diagonal (2m + 1,)."""
+        xx, _, ee = self.blocks
+        base = np.concatenate([xx, ee, [self.curve]])
+        return base - ((self.core @ self.sides) * self.sides).sum(axis=0)
+
+    def of_merits(self, merits: Merits) -> tuple[Floats, Floats]:
+        """Variances (m,) of the model's merits, and their covariances with the sum of all."""
+        m, (xx, xe, ee) = self.m, self.blocks
+        _, dx, de, ux, ue, bend = merits
+        sx, se = self.sides[:, :m], self.sides[:, m:-1]
+        low = dx * sx + de * se + bend * self.sides[:, -1:]
+        low += sx.sum(axis=1)[:, None] * ux + se.sum(axis=1)[:, None] * ue
+        jx, je = dx * xx + de * xe, dx * xe + de * ee
+        square = dx * jx + de * je + 2.0 * (ux * jx + ue * je) + bend * bend * self.curve
+        square += ux * ux * xx.sum() + 2.0 * ux * ue * xe.sum() + ue * ue * ee.sum()
+        inner = self.core @ low
+        tx, te = dx + ux.sum(), de + ue.sum()
+        vx, ve = xx * tx + xe * te, xe * tx + ee * te
+        shared = dx * vx + de * ve + ux * vx.sum() + ue * ve.sum() + bend * self.curve * bend.sum()
+        return square - (low * inner).sum(axis=0), shared - low.sum(axis=1) @ inner
+
+
+def refine(
+    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int = 30
+) -> Floats:
+    """Solve with the exact information, by conjugate gradients from what is kept of it.
+
+    scipy's own needs a matrix of its type and stops by the residual's length, which mixes units.
+    """
+    found = posterior.solve(right)
+    stop = 1e-4 * abs(float(right @ found))
+    residual = right - exact(found)
+    better = posterior.solve(residual)
+    direction, left = better, float(residual @ better)
+    for _ in range(turns):
+        if left <= stop:
+            break
+        product = exact(direction)
+        length = left / float(direction @ product)
+        found, residual = found + length * direction, residual - length * product
+        better = posterior.solve(residual)
+        left, before = float(residual @ better), left
+        direction = better + left / before * direction
+    return found

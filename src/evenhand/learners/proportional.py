@@ -1,0 +1,60 @@
+"""Policies in proportion to merit that leave room for uniform sets, as long as they are needed."""
+
+import math
+
+import numpy as np
+
+from evenhand.checks import check_number
+from evenhand.learners.learner import MAX_BATCH
+from evenhand.policy import clip_to_sum
+from evenhand.typing import Floats
+
+ROOM = 0.9  # with all of it, some arm could be in uniform sets only
+GROWTH = 0.01  # a policy serves this share of the queries so far
+
+
+def mixing_rate(queries: int, m: int) -> float:
+    """Share of uniformly drawn sets that the next policy has room for."""
+    return min(0.5, (1.0 + queries / m) ** (-1.0 / 3.0))
+
+
+def proportional(merit: Floats, k: int, mixing: float) -> Floats:
+    """Marginals proportional to the merits, those below 0 counted as 0, with room for mixing."""
+    share = k / len(merit)
+    top = max(float(merit.max()), 1e-12)  # where no merit is above 0, all arms are alike
+    scores = np.maximum(merit, 1e-9 * top)
+    return clip_to_sum(scores, mixing * share, 1.0 - mixing * (1.0 - share), k)
+
+
+def room_for_mixing(marginals: Floats, k: int) -> float:
+    """Largest share of uniformly drawn sets for which others can make up, nearly."""
+    share = k / len(marginals)
+    most = float(marginals.min()) / share
+    if share < 1.0:
+        most = min(most, (1.0 - float(marginals.max())) / (1.0 - share))
+    return ROOM * most
+
+
+def queries_to_serve(queries: int, m: int) -> int:
+    """Queries that the next policy serves, after ``queries`` queries."""
+    return min(max(1, m // 10, int(GROWTH * queries)), MAX_BATCH)
+
+
+def miss_chance(level: float) -> float:
+    """One less the level of an interval, checked."""
+    alpha = 1.0 - check_number("level", level, 0.0, 1.0)
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"level must lie strictly between 0 and 1, got level={level!r}")
+    return alpha
+
+
+def anytime_width(level: float, told: int, m: int) -> float:
+    r"""Half-width, in standard errors, of an interval that holds at whatever time one looks.
+
+    Robbins' normal mixture: :math:`\sqrt{(1 + 1/n\rho^2) \log((1 + n\rho^2)/\alpha^2)}` after n
+    rewards, tightest after some hundred of them per arm.
+    """
+    alpha = miss_chance(level)
+    n = max(told, 1) / (100.0 * m)
+    scaled = n * (math.log(1.0 / alpha**2) + math.log(1.0 + math.log(1.0 / alpha**2)))
+    return math.sqrt((1.0 + 1.0 / scaled) * math.log((1.0 + scaled) / alpha**2))

@@ -1,0 +1,261 @@
+"""What is measured of deployments, compared with plain versions of it."""
+
+import json
+from collections import namedtuple
+
+import numpy as np
+import polars as pl
+import pytest
+from benchmarks import deployments, sensitivity
+
+from evenhand import simulate
+from evenhand.datasets import facebook_stand_in
+from evenhand.games import rare_coverage, shop
+from evenhand.lab.cells import Cell, run_cell
+from evenhand.lab.experiments import parse
+from evenhand.lab.games import build_game
+from evenhand.lab.paper.deployments import HONESTY, ORACLE, PAGES, honesty_rows, page_rows
+from evenhand.lab.paper.experiments import GROUPS, load_preset
+from evenhand.lab.ratios import against, log_ratio
+from evenhand.lab.readings import Reading, condense
+from evenhand.lab.runner import local, run_missing
+from evenhand.lab.store import SCHEMA, Store
+from evenhand.learners import EvenHand
+from evenhand.randomness.streams import stream
+
+THIS = namedtuple("This", "first second")(2.0, 8.0)
+NUMBER = 3.0
+
+
+def reading(estimate, marginals, stderr=0.01):
+    merit, some = np.array([0.1, 0.1, 0.2]), np.full(3, stderr)
+    estimate = np.array(estimate)
+    ends = estimate - 0.05, estimate + 0.05
+    return Reading(1, merit, estimate, some, np.array(marginals), *ends)
+
+
+def test_a_reading_says_how_far_off_a_learner_is():
+    one = reading([0.1, 0.07, 0.22], [0.5, 0.1, 0.4])
+    assert one.z == pytest.approx([0.0, -3.0, 2.0])
+    assert one.due == pytest.approx([0.25, 0.25, 0.5])
+    assert one.misplaced == pytest.approx(0.25)  # what the first has too much
+    assert one.least == pytest.approx(0.4)
+
+
+def test_readings_of_several_worlds_are_condensed():
+    both = condense(
+        [reading([0.1, 0.07, 0.22], [0.5, 0.1, 0.4]), reading([0.1, 0.1, 0.3], [0.25, 0.25, 0.5])]
+    )
+    z = np.array([[0.0, -3.0, 2.0], [0.0, 0.0, 10.0]])
+    assert (both.worlds, both.within, both.largest) == (2, pytest.approx(4 / 6), pytest.approx(10))
+    assert both.rms == pytest.approx(np.sqrt((z**2).mean()))
+    assert both.thirds == pytest.approx(np.sqrt((z**2).mean(axis=0)))  # merits increase
+    assert (both.misplaced, both.least) == (pytest.approx(0.125), pytest.approx(0.7))
+    assert both.misplaced_stderr == pytest.approx(0.125)
+    assert (both.covered, both.width) == (pytest.approx(5 / 6), pytest.approx(0.1))
+
+
+class Watched(EvenHand):
+    """Notes how many queries had been asked when each reward was told."""
+
+    def __init__(self, m, k, *, seed):
+        super().__init__(m, k, seed=seed)
+        self.ages = []
+
+    def tell(self, batch, rewards):
+        self.ages += [self.queries - 1 - int(i) for i in batch.index]
+        super().tell(batch, rewards)
+
+
+@pytest.mark.parametrize("late", [0, 1, 70, 400])
+def test_rewards_come_late_and_as_many_as_are_left(late):
+    game = shop(6, np.random.default_rng(1))
+    learner = Watched(6, 2, seed=1)
+    simulate(learner, game, 400, seed=2, late=late)
+    assert learner.queries == 400
+    assert len(learner.ages) == 400 - late == learner.evidence.told
+    assert not learner.ages or min(learner.ages) >= late
+
+
+def test_late_rewards_need_a_number_of_queries():
+    with pytest.raises(ValueError, match="late must be at least 0"):
+        simulate(EvenHand(3, 2, seed=1), shop(3, np.random.default_rng(1)), 9, seed=2, late=-1)
+
+
+def test_a_cell_counts_rewards_told_and_says_what_the_learner_said():
+    cell = Cell({"kind": "shop", "m": 8}, 3, {"kind": "even-hand"}, 300, 1, 5, late=100)
+    record = run_cell(cell)
+    assert record["queries"] == 400
+    assert len(record["estimate"]) == len(record["stderr"]) == len(record["low"]) == 8
+    assert np.sum(record["marginals"]) == pytest.approx(3)
+    at_once = run_cell(Cell(cell.game, 3, cell.learner, 300, 1, 5))
+    assert at_once["queries"] == 300
+    assert at_once["merit"] == record["merit"]  # the same world
+    assert at_once["estimate"] != record["estimate"]
+
+
+def test_the_fair_policy_earns_what_its_sets_are_worth():
+    """Of one arm at a time: the mean of worths weighted by the due shares."""
+    cell = Cell({"kind": "shop", "m": 8}, 1, {"kind": "even-hand"}, 20_000, 1, 5)
+    merit = np.array((record := run_cell(cell))["merit"])  # with k = 1 the arms' worths
+    worth = merit @ merit / merit.sum()
+    assert abs(record["fair_reward"] - worth) < 4.5 * np.sqrt(worth / 20_000)
+
+
+def test_worlds_are_as_rare_as_they_say():
+    rngs = [np.random.default_rng(i) for i in range(40)]
+    alone = np.concatenate([shop(40, rng).value(np.eye(40, dtype=bool)) for rng in rngs])
+    assert (alone.min(), alone.max()) >= (0.004, 0.004)
+    assert alone.max() <= 0.9
+    assert abs(alone.mean() - 1.2 / 13.2) < 4.5 * 0.077 / np.sqrt(len(alone))
+    few = np.concatenate([rare_coverage(30, rng).value(np.eye(30, dtype=bool)) for rng in rngs])
+    assert abs(few.mean() - 0.0275) < 4.5 * 0.025 / np.sqrt(len(few))
+    assert abs(np.mean(few == 0) - 0.256) < 4.5 * 0.44 / np.sqrt(len(few))
+
+
+def test_a_graph_is_cut_to_nodes_that_keep_their_arcs():
+    config = {"kind": "stand-in-cut", "nodes": 60, "p": 0.02, "reference_sets": 120}
+    one, other = (build_game(config, 5, replication=r, seed=3).game for r in (1, 2))
+    assert one.m == 60
+    assert not np.array_equal(one.edges, other.edges)
+    whole = facebook_stand_in()
+    kept = stream(3, 1, "instance").permutation(whole.m)[:60]
+    arcs = {(int(u), int(v)) for u, v in whole.edges}
+    found = {(int(kept[u]), int(kept[v])) for u, v in one.edges}
+    assert found == {(u, v) for u, v in arcs if u in kept and v in kept}
+
+
+RARE = """
+name = "rare"
+figure = "honesty"
+horizons = [200, 400]
+replications = 2
+seed = 4
+[[panel]]
+title = "shop"
+k = 2
+game = { kind = "shop", m = 6 }
+[[panel.learner]]
+label = "EvenHand"
+kind = "even-hand"
+[[panel]]
+title = "shop, late"
+k = 2
+late = 50
+game = { kind = "shop", m = 6 }
+[[panel.learner]]
+label = "EvenHand"
+kind = "even-hand"
+"""
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    experiment, store = parse(RARE, "rare.toml"), Store(tmp_path_factory.mktemp("rare"))
+    run_missing(experiment.all_cells(), store, local(1))
+    return experiment, store.read()
+
+
+def test_the_oracle_stands_beside_the_learner_in_the_same_worlds(rare):
+    experiment, results = rare
+    alone = honesty_rows(experiment, results)
+    assert len(alone) == 4
+    assert all(len(row) == len(HONESTY) for row in alone)
+    assert not any(row[-1] for row in alone)
+    # an oracle that says just what the learner said
+    game = pl.col("late") == 0
+    twin = results.filter(game).with_columns(
+        learner=pl.lit(json.dumps({"kind": ORACLE})), id="oracle" + pl.col("id")
+    )
+    rows = honesty_rows(experiment, pl.concat([results, twin]))
+    assert [row[1] for row in rows] == [
+        *["EvenHand"] * 2,
+        *["oracle for EvenHand"] * 2,
+        *["EvenHand"] * 2,
+    ]
+    assert (rows[0][8], rows[0][10], rows[0][13]) == ("1.00", "1.00", "1.0")
+    assert rows[4][8] != ""
+    half = pl.concat([results, twin.filter(pl.col("replication") == 1)])
+    assert honesty_rows(experiment, half)[0][8] == ""  # other worlds are not compared
+
+
+def test_pages_compare_replication_by_replication():
+    preset = load_preset("full-pages")
+    experiment = preset.cut(1e5, 2)
+    panel = experiment.panels[0]
+    rows = []
+    for line, factor in zip(panel.lines, (8.0, 1.0, 2.0), strict=True):
+        for cell in experiment.cells(panel, line):
+            regret = factor * cell.horizon**0.5 * cell.replication
+            rows.append({"id": cell.id, "horizon": cell.horizon, "regret": regret})
+            rows[-1] |= {"reward": 0.3, "fair_reward": 0.4 if factor < 8 else None}
+    results = pl.DataFrame(rows, schema=SCHEMA)
+    one = experiment.__class__(
+        **{n: getattr(experiment, n) for n in experiment.__slots__} | {"panels": [panel]}
+    )
+    found = page_rows(one, results)
+    assert all(len(row) == len(PAGES) for row in found)
+    assert [row[5] for row in found] == [
+        *["1/1.00 ± 0 %"] * 2,
+        *["1/8.00 ± 0 %"] * 2,
+        *["1/4.00 ± 0 %"] * 2,
+    ]
+    assert [row[6] for row in found] == ["", "0.50"] * 3
+    assert [row[8] for row in found] == ["", "", "0.7500", "0.7500", "0.7500", "0.7500"]
+
+
+def test_ratios_are_paired():
+    old = np.array([1.0, 10.0, 100.0, np.nan])
+    ratio = log_ratio(1.1 * old, old)
+    assert (ratio.value, ratio.n) == (pytest.approx(np.log(1.1)), 3)
+    assert ratio.stderr == pytest.approx(0.0, abs=1e-12)  # however different the replications are
+    assert np.isnan(log_ratio(old[:1], old[:1]).stderr)
+
+
+def test_results_are_compared_with_older_ones_of_the_same_cells(rare):
+    _, results = rare
+    old = results.with_columns(
+        regret=pl.col("regret") / 2,
+        id="old" + pl.col("id"),
+        late=pl.when(pl.col("late") > 0).then(pl.col("late")),
+    )
+    table = against(results, old.filter(pl.col("horizon") == 200))
+    assert table["n"].to_list() == [2, 2]
+    assert table["late"].to_list() == [0, 50]
+    assert table["value"].to_list() == pytest.approx([np.log(2)] * 2)
+
+
+def test_deployments_are_some_of_the_presets():
+    experiments = [load_preset(name) for name in GROUPS["deployments"]]
+    rare, full, _ = experiments
+    games = [world.game for world in deployments.WORLDS.values()]
+    assert [panel.game for panel in rare.panels] == [game for game in games for _ in range(2)]
+    for experiment in (rare, full):
+        for panel in experiment.panels:
+            for line in panel.lines:
+                assert sum(line.config.get("sizes", [1.0])) == pytest.approx(1.0)
+
+
+def test_a_number_is_changed_for_a_while():
+    assert deployments.mostly_full(3, 0.9) == pytest.approx([0.05, 0.05, 0.9])
+    first, second, plain = sensitivity.constants([f"{__name__}:THIS", f"{__name__}:NUMBER"])
+    with second.times(1.5), plain.times(2.0):
+        assert (first.value, second.value, plain.value) == (2.0, 12.0, 6.0)
+    assert (THIS, NUMBER) == ((2.0, 8.0), 3.0)
+
+
+def test_a_number_that_is_not_read_is_told_from_one_that_does_not_matter():
+    names = [f"{__name__}:NUMBER", "evenhand.learners.even_hand:GROWTH"]
+    varied = sensitivity.constants(names)
+    text = sensitivity.table(varied, {"kind": "even-hand"}, ["synthetic"], 800, 2, 1)
+    rows = text.splitlines()[2:]
+    assert ["not reached" in row for row in rows] == [True, True, False, False]
+
+
+def test_the_script_prints_a_line_per_mark(monkeypatch, capsys):
+    command = "deployments shop --worlds 2 --marks 300 600 --late 0 100 --full 0.9"
+    monkeypatch.setattr("sys.argv", command.split())
+    deployments.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all("rms" in line and "nan" not in line for line in lines)
