@@ -16,7 +16,7 @@ DESIGNS = [
 
 
 # arguments that came later than files that can be read: what learners without them did
-LATER: dict[str, Any] = {"full": None, "rewards": [0.0, 1.0], "empty": 0.0}
+LATER: dict[str, Any] = {"full": None, "prior": None, "rewards": [0.0, 1.0], "empty": 0.0}
 
 
 def options(kind: type) -> list[str]:
@@ -28,9 +28,9 @@ def as_json(value: Any) -> Any:
     """Return an argument as JSON: designs by name, arrays as lists."""
     if isinstance(value, type):
         return value.__name__
-    if isinstance(value, np.ndarray | tuple):
-        return list(value) if isinstance(value, tuple) else value.tolist()
-    return value
+    if isinstance(value, tuple):
+        return [as_json(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def in_short(value: Any) -> str:
