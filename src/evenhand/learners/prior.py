@@ -53,10 +53,30 @@ class Prior(NamedTuple):
         """Weigh estimates and beliefs by their precisions; return merits and variances.
 
         Estimates are in ``unit``. Of an arm without either, the mean of the beliefs is taken.
+        Beliefs count as less sure than they claim where estimates are further from them than both
+        errors explain.
         """
+        believed = np.where(self.known, self.merit, self.merit[self.known].mean()) / unit
+        claimed = (self.stderr / unit) ** 2
+        claimed = claimed * self._excess((merit - believed) ** 2, variance, claimed)
         with np.errstate(divide="ignore"):
-            given = (unit / self.stderr) ** 2
+            given = 1.0 / claimed
             total = 1.0 / variance + given
             share = np.divide(given, total, out=np.ones_like(total), where=total > 0.0)
-            believed = np.where(self.known, self.merit, self.merit[self.known].mean()) / unit
             return merit + share * (believed - merit), 1.0 / total
+
+    def _excess(self, squares: Floats, variance: Floats, claimed: Floats) -> float:
+        """By how much beliefs are off, as a variance over the claimed one; at least 1.
+
+        The moments' solution of E squares = variance + excess * claimed, arms weighted by how much
+        they can tell.
+        """
+        both = self.known & np.isfinite(variance)
+        if not both.any():
+            return 1.0
+        ratio, noise = squares[both] / claimed[both], variance[both] / claimed[both]
+        excess = 1.0
+        for _ in range(20):
+            weight = (excess + noise) ** -2.0
+            excess = max(1.0, float((weight * (ratio - noise)).sum() / weight.sum()))
+        return excess
