@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int16] | NDArray[np.int32]  # arms, where many are kept
+Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 

@@ -9,8 +9,7 @@ import evenhand
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
 from evenhand.exchange import Batch, Ledger, Plan, PrefixPlan, Roster, SetPlan, shelf
 from evenhand.games import NoisyOr
-from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair
-from evenhand.learners.evidence import Evidence
+from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, evidence
 from evenhand.learners.means import Means
 
 M, K = 6, 3
@@ -76,9 +75,12 @@ def test_plans_cannot_be_changed_and_damage_is_named(make):
         Plan.from_bytes(b"")
 
 
-def sums_of(evidence):
-    names = ("totals", "counts") if isinstance(evidence, Means) else Evidence(2, 1).sums._fields
-    return [getattr(evidence, name) for name in names]
+FIELDS = ("singles", "weighted", "cells", "curve", "saturation", "scatter", "weight", "orders")
+
+
+def sums_of(taken):
+    names = ("totals", "counts") if isinstance(taken, Means) else FIELDS
+    return [getattr(taken, name) for name in names]
 
 
 @given(cut=st.integers(1, 199), seed=st.integers(0, 50), missing=st.floats(0.0, 0.5))
@@ -88,26 +90,41 @@ def test_evidence_absorbed_in_halves_and_merged_is_that_of_one_after_the_other(c
         for _ in range(30):
             batch = learner.ask()
             learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
-        plan = learner.plan
-        rows = plan.draw(200, rng)
+        rows = learner.plan.draw(200, rng)
         rewards = GAME.pull(rows.orders, rows.sizes, rng)
         rewards[rng.random(rewards.shape) < missing] = np.nan
-        whole, half = learner.evidence, learner.evidence.branch()
-        before = [array.copy() for array in sums_of(whole)]
+        whole, first, half = (learner.evidence.branch() for _ in range(3))
         half.absorb(rows.pick(slice(cut, None)), rewards[cut:])
-        whole.absorb(rows.pick(slice(cut)), rewards[:cut])
-        whole.merge(half)
-        merged, found = [array.copy() for array in sums_of(whole)], whole.estimate()
-        for array, old in zip(sums_of(whole), before, strict=True):
-            array[:] = old
+        first.absorb(rows.pick(slice(cut)), rewards[:cut])
+        first.merge(half)
         whole.absorb(rows, rewards)
-        for one, other in zip(merged, sums_of(whole), strict=True):
+        for one, other in zip(sums_of(first), sums_of(whole), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
-        merit = found if isinstance(found, np.ndarray) else found.merit
-        again = whole.estimate()
-        np.testing.assert_allclose(
-            merit, again if isinstance(again, np.ndarray) else again.merit, rtol=1e-9
-        )
+        merits = [
+            found if isinstance(found := e.estimate(), np.ndarray) else found.merit
+            for e in (first, whole)
+        ]
+        np.testing.assert_allclose(*merits, rtol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("room", [0.0, 30.0, 60.0])
+def test_halves_with_more_larger_sets_than_are_kept_merge_as_well(room, monkeypatch):
+    """The first half, the second or only both together overflow."""
+    learner, rng = EvenHand(M, K, seed=4), np.random.default_rng(5)
+    for _ in range(20):
+        learner.tell(batch := learner.ask(), GAME.pull(batch.orders, batch.sizes, rng))
+    monkeypatch.setattr(evidence, "BELIEFS", evidence.Beliefs(kept=room))
+    rows = learner.plan.draw(200, rng)
+    rewards = GAME.pull(rows.orders, rows.sizes, rng)
+    for cut in (20, 100, 180):
+        whole, first, half = (learner.evidence.branch() for _ in range(3))
+        half.absorb(rows.pick(slice(cut, None)), rewards[cut:])
+        first.absorb(rows.pick(slice(cut)), rewards[:cut])
+        first.merge(half)
+        whole.absorb(rows, rewards)
+        assert first.keeping == whole.keeping == 0
+        for one, other in zip(sums_of(first), sums_of(whole), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)  # rewards kept in 32 bits
 
 
 def test_evidence_of_another_forecast_is_not_merged():

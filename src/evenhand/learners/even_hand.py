@@ -125,7 +125,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
-        self.full = None  # converted to sizes, which are all that is kept
+        self.full = None  # the sizes say it
         self.sizes = _shares(self.k, full, sizes)
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
@@ -141,7 +141,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self._conclude()[0])
+        return self._proportional(self._believed(*self.evidence.upcoming)[0])
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
@@ -224,11 +224,14 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return seen if self.prior is None else seen | self.prior.known
 
     def _conclude(self) -> tuple[Floats, Floats]:
-        """Merits and their variances now, with what was believed beforehand."""
         found = self.evidence.estimate()
+        return self._believed(found.merit, found.variance)
+
+    def _believed(self, merit: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Merits and variances, with what was believed beforehand."""
         if self.prior is None:
-            return found.merit, found.variance
-        return self.prior.join(found.merit, found.variance, self._unit)
+            return merit, variance
+        return self.prior.join(merit, variance, self._unit)
 
     def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
@@ -239,8 +242,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return mixing_rate(self.queries, self.m)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
-        merits = self.evidence.renew()
-        policy = self._proportional(merits if self.prior is None else self._conclude()[0])
+        policy = self._proportional(self._believed(*self.evidence.renew())[0])
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
@@ -250,6 +252,11 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         super()._tell(kept, rewards)
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
+
+    def warm(self) -> None:
+        """Compile now what this learner may need later, so that no other call waits for it."""
+        super().warm()
+        evidence.warm()
 
     def _ask(self, limit: int) -> Draft:
         return self._take(min(limit, MAX_BATCH))

@@ -22,7 +22,7 @@ from evenhand.learners.discrepancy import shrink
 from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
 from evenhand.learners.noise import curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
 
 
 class Beliefs(NamedTuple):
@@ -44,8 +44,8 @@ class Beliefs(NamedTuple):
         Weighted means have a variance larger by this over the effective sample size: the largest
         weights may still be missing.
     kept
-        Members of larger sets, per arm, up to which sets are kept and looked at anew whenever the
-        model changes.
+        Bytes per arm up to which larger sets are kept, to be looked at anew whenever the model
+        changes: 800 hold 400 members where there are fewer than 32768 arms.
     hold
         Worths are held above this share of their mean where they enter products or divide.
     """
@@ -58,7 +58,7 @@ class Beliefs(NamedTuple):
     error: float = 0.02
     agree: float = 10.0
     few: float = 10.0
-    kept: float = 200.0
+    kept: float = 800.0
     hold: float = 0.05
 
 
@@ -165,9 +165,10 @@ def fields(m: int, k: int) -> Fields:
         **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
         "met": number,
         "merit": number,
+        "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
         "orders": Field(-1, m - 1, (ANY, k), _sets),
-        "rewards": Field(-1e300, 1e300, (ANY,)),
+        "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
         "due": COUNT,
@@ -176,7 +177,7 @@ def fields(m: int, k: int) -> Fields:
     }
 
 
-def _sets(orders: Ints) -> str | None:
+def _sets(orders: Shorts) -> str | None:
     behind = orders < 0
     good = orders.shape[1] == 1 or not behind[:, :2].any()
     return None if good and not (behind[:, :-1] & ~behind[:, 1:]).any() else "must hold larger sets"
@@ -199,8 +200,8 @@ class Evidence:
         The larger sets that are kept, and what they brought.
     told
         Rewards absorbed.
-    merit
-        (m,) merits at the last :meth:`renew`.
+    merit, variance
+        (m,) merits at the last :meth:`renew`, and their variances.
     largest
         Largest importance weight so far; 1 is that of a single arm.
     """
@@ -209,9 +210,10 @@ class Evidence:
         self.m, self.k, self.low = m, k, low
         self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
-        self.orders, self.rewards = np.full((0, k), -1, np.int32), np.zeros(0)
+        short = np.int16 if m < 2**15 else np.int32
+        self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
         self.keeping = 1  # 0 once enough larger sets were kept
-        self.merit = np.full(m, 0.5)
+        self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper(0.5, BELIEFS.spread**2, BELIEFS.extra**2))
         self._found: Conclusions | None = None
@@ -253,11 +255,11 @@ class Evidence:
             large = (rows.sizes[:, 0] > 1) & ~np.isnan(rewards[:, 0])
             self._keep(rows.orders[large], rewards[large, 0])
 
-    def _keep(self, orders: Ints, rewards: Floats) -> None:
+    def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
         """Keep larger sets; when there are enough, add all of them against the forecast."""
-        self.orders = np.concatenate([self.orders, orders.astype(np.int32)])
-        self.rewards = np.concatenate([self.rewards, rewards])
-        if self.orders.size > BELIEFS.kept * self.m:
+        self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
+        self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
+        if self.orders.nbytes > BELIEFS.kept * self.m:
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards = self.orders[:0], self.rewards[:0]
             self.keeping = 0
@@ -301,10 +303,19 @@ class Evidence:
             self._found = self._conclude()
         return self._found
 
-    def renew(self) -> Floats:
-        """Take over the present forecast if there are enough new rewards; return the merits."""
+    @property
+    def upcoming(self) -> tuple[Floats, Floats]:
+        """What :meth:`renew` would return now."""
+        found = self if self.told < self.due else self.estimate()
+        return found.merit, found.variance
+
+    def renew(self) -> tuple[Floats, Floats]:
+        """Take over the present forecast if there are enough new rewards.
+
+        Returns the merits and their variances that go with it.
+        """
         if self.told < self.due or not self.told:
-            return self.merit
+            return self.merit, self.variance
         found = self.estimate()
         if not self.keeping:
             self._move(found.forecast)
@@ -315,9 +326,9 @@ class Evidence:
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
-        self.merit = found.merit
+        self.merit, self.variance = found.merit, found.variance
         self.faded, self.due = self.told, self.told + max(1, int(REFIT * self.told))
-        return self.merit
+        return self.merit, self.variance
 
     def _move(self, forecast: Forecast) -> None:
         """Make surprises over the old forecast into those over a new one."""
@@ -462,3 +473,11 @@ def _spread(mean: Floats, low: float) -> Floats:
 def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
     """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
     return (total + arms * believed**2) / (free + arms)
+
+
+def warm() -> None:
+    """Take in a larger set, so that all kernels are compiled."""
+    some = Evidence(4, 2)
+    rows = Rows(np.array([[0, 1], [2, -1]]), np.array([[2], [1]]), np.ones((2, 2)))
+    some.absorb(rows, np.full((2, 1), 0.5))
+    some.renew()

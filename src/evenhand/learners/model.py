@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import mean_products
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
 
 LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
 EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
@@ -98,7 +98,9 @@ def spread(mean: float, low: float) -> float:
 
 
 @compiled
-def look(forecast: Forecast, low: float, order: Ints, r: int, others: Floats) -> tuple[float, ...]:
+def look(
+    forecast: Forecast, low: float, order: Ints | Shorts, r: int, others: Floats
+) -> tuple[float, ...]:
     """Forecast one larger set, and write what the others leave to each member into ``others``.
 
     Returns b, the sum of eta, mu, the slope of b in the curvature, q, and the variance.
@@ -127,7 +129,7 @@ def look(forecast: Forecast, low: float, order: Ints, r: int, others: Floats) ->
 def add_set(
     sums: Sums,
     forecast: Forecast,
-    order: Ints,
+    order: Ints | Shorts,
     r: int,
     others: Floats,
     seen: tuple[float, ...],
@@ -174,7 +176,7 @@ def add_set(
 
 @compiled
 def add_sets(
-    sums: Sums, forecast: Forecast, low: float, orders: Ints, rewards: Floats, kept: Floats
+    sums: Sums, forecast: Forecast, low: float, orders: Shorts, rewards: Singles, kept: Floats
 ) -> None:
     """Add sets, -1 behind their members; write what :func:`times` needs of them into ``kept``.
 
@@ -191,7 +193,7 @@ def add_sets(
 
 
 @compiled
-def times(orders: Ints, kept: Floats, vector: Floats, result: Floats) -> None:
+def times(orders: Shorts, kept: Floats, vector: Floats, result: Floats) -> None:
     """Add to ``result`` what the sets' information makes of a vector (2m + 1,): x, eta, gamma."""
     n, k = orders.shape
     m = len(vector) // 2

@@ -10,7 +10,11 @@ from evenhand.learners.arguments import arguments, options
 from evenhand.learners.learner import Learner
 from evenhand.randomness.state import to_bytes
 
-LATER = {"gamma": None, "names": None}  # arguments that configurations did not hold then
+LATER = {
+    "gamma": None,
+    "names": None,
+    "full": None,
+}  # arguments that configurations did not hold then
 
 
 def upgrade(snapshot: dict[str, Any]) -> dict[str, Any]:
@@ -39,6 +43,9 @@ def _converted(kind: type[Learner], old: dict[str, Any]) -> dict[str, Any]:
     new = kind(**arguments(kind, config), seed=0).snapshot()
     new.pop("checksum")
     known = {**old["arrays"], **old["state"], "asked": old["arrays"].get("asked", 0)}
+    if "evidence.singles" in new["arrays"]:  # higher powers were not kept: those of 0/1 rewards
+        n, total, _, squares = known["weighted"][0].T
+        known["singles"] = np.column_stack([n, total, squares, squares, squares])
     for keys in (new["values"], new["arrays"]):
         for name in keys:
             tail = name.rsplit(".", 1)[-1]
