@@ -196,12 +196,14 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         rows = logged_rows(sets, chances, self.roster, self.k)
         values, _ = check_rewards(rewards, rows.sizes, self.rewards, self.empty)
         with self._lock:
-            start = 0
-            while start < len(values):  # each part is compared with what those before it taught
+            # each part is compared with what those before it taught: that cancels only if all of
+            # them hold sets of all kinds, which those of a sorted log do not
+            order, start = self._rng.permutation(len(values)), 0
+            while start < len(order):
                 self.evidence.renew()
-                part = slice(start, start + max(self.m, self.evidence.told))
+                part = order[start : start + max(self.m, self.evidence.told)]
                 self.evidence.absorb(rows.pick(part), values[part])
-                start = part.stop
+                start += len(part)
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()

@@ -30,7 +30,7 @@ class Prior(NamedTuple):
                 f"all, got shapes {merit.shape} and {stderr.shape}"
             )
         stderr = np.where(np.isnan(merit), np.inf, stderr)  # an arm of which nothing is known
-        merit = check_vector("prior[0]", np.nan_to_num(merit, nan=0.0), -np.inf, np.inf)
+        merit = check_vector("prior[0]", np.where(np.isnan(merit), 0.0, merit), -np.inf, np.inf)
         bad = ~(stderr > 0.0)
         if bad.any():
             a = int(np.argmax(bad))
