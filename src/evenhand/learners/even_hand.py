@@ -68,12 +68,12 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     query adds :math:`\| \pi - \pi^* \|_1` to the fairness regret, whatever its size. A share
     :math:`\delta` of the sets is drawn uniformly and the others so as to make up for it,
     :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, no marginal is moved, and
-    exploring is free. Merits blend two estimates (:mod:`evenhand.learners.evidence`):
+    exploring is free. Merits rest on two estimates (:mod:`evenhand.learners.evidence`):
 
-    * a model of three parts: what each arm brings alone, how gains shrink as sets fill up, and by
-      how much more or less they do so for each arm;
-    * importance-weighted means by size and arm, right for any game, trusted as far as they
-      are precise and the model is seen to be wrong.
+    * a model: what each arm brings alone, how gains shrink as sets fill up, and by how much more or
+      less they do so for each arm;
+    * importance-weighted means by size and arm, right for any game, followed as far as they are
+      precise and the model is seen to be wrong.
 
     This needs marginals between :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`, with
     :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms whose due marginal lies outside add
@@ -83,6 +83,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     ----------
     m, k
         Arms and budget.
+    full
+        Share of queries that show k arms, such as 0.95; half of the others show one arm.
     sizes
         Shares (k,) of queries of 1, ..., k arms, all above 0; scaled to sum to 1. By default 0.6
         for one arm and the rest equally. ``np.ones(k)`` is the mix of the paper's learner.
@@ -146,9 +148,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
 
-        Standard errors include what the model may be wrong by. They are an approximation: on seven
-        games the true errors were 0.5 to 1.15 times the standard error after 40 000 queries, and up
-        to 1.8 times after 4000, fewer than a hundred per arm. Intervals do not use them.
+        Standard errors are those of a posterior, and include what the model may be wrong by. On
+        worlds of rare 0/1 rewards 95 to 97 % of the arms were within two of them after 125 and
+        after 2000 queries per arm. Intervals do not use them.
         """
         with self._lock:
             stderr = np.where(self._known, np.sqrt(self._conclude()[1]), np.nan)
