@@ -373,7 +373,7 @@ class Evidence:
         terms = (n, n * q, n * q * q, squares, q * squares)
         noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
         variance = noise[0] + noise[1] * q
-        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance)
+        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
         # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
         # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
         centre = hyper.centre
@@ -399,9 +399,8 @@ class Evidence:
         step = refine(posterior, exact, right) if len(kept) else posterior.solve(right)
         found, extra = x + step[:m], extra + step[m:-1]
         variances = posterior.variances()
-        centre = max(float(found.mean()), 1e-4)
-        if not y.any() and not self.weighted[:, :, 1].any():  # nothing but zeros
-            centre = min(centre, 1.0 / (self.told + 2.0))
+        # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
+        centre = max(float(found.mean()), 1.0 / (self.told + 2.0))
         free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
         spread = float(((found - centre) ** 2).sum()) / centre**2
         spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)

@@ -54,7 +54,8 @@ class Forecast(NamedTuple):
     def blank(cls, m: int, k: int) -> "Forecast":
         """Knowing nothing."""
         half, one = np.full(m, 0.5), np.ones(m)
-        noise, expected = np.array([0.0, 1.0]), np.full((k, m), 0.5)
+        noise = np.array([0.0, 1.0])
+        expected = np.repeat(1.0 - 0.5 ** np.arange(1.0, k + 1.0)[:, None], m, axis=1)
         return cls(half, np.zeros(m), 1.0, noise, one, half, expected, np.zeros(k))
 
 

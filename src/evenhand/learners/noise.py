@@ -25,7 +25,9 @@ def curve_of(scatter: Floats) -> Floats:
     return np.array([max(alpha, 1e-9), beta])
 
 
-def own_ratios(n: Floats, squares: Floats, fourths: Floats, variance: Floats) -> Floats:
+def own_ratios(
+    n: Floats, squares: Floats, fourths: Floats, variance: Floats, noise: Floats
+) -> Floats:
     """Variance of each arm's rewards relative to the curve, by empirical Bayes.
 
     From sums of squared and fourth powers of surprises of single arms. A ratio's own error follows
@@ -36,7 +38,8 @@ def own_ratios(n: Floats, squares: Floats, fourths: Floats, variance: Floats) ->
     if not known.any() or squares.sum() <= 0.0:
         return np.ones(len(n))
     n = np.maximum(n, 1.0)
-    size = fourths.sum() / squares.sum()
+    typical = PSEUDO * float(variance.mean())
+    size = (fourths.sum() + typical * (noise[1] + 3.0 * noise[0])) / (squares.sum() + typical)
     ratio = np.where(known, squares / (n * variance), 1.0)
     error = np.maximum(size / variance - 1.0, 0.1) / n
     apart, between = (ratio - 1.0) ** 2 - error, 0.0

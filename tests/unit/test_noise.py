@@ -1,0 +1,180 @@
+"""How much rewards scatter, and how far model and free merits are apart: against simulation."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm, sem
+
+from evenhand.learners import discrepancy
+from evenhand.learners.discrepancy import shrink
+from evenhand.learners.noise import curve_of, own_ratios
+
+
+def scatter_of(q, e2, weight):
+    """The sums that the curve is fitted to."""
+    return np.array([(weight * x).sum() for x in (np.ones_like(q), q, q * q, e2, q * e2)])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(0.02, 0.7), (0.05, 0.0), (0.0, 1.0), (1e-3, 0.1), (0.01, 1.3)]
+)
+def test_the_curve_is_recovered_from_scatter(alpha, beta):
+    rng, found = np.random.default_rng(1), []
+    for _ in range(60):
+        q = rng.uniform(0.01, 0.25, 4000)
+        variance = alpha + beta * q
+        found.append(curve_of(scatter_of(q, variance * rng.chisquare(1, len(q)), 1 / variance)))
+    # neither is let below 0, which lifts estimates of a 0 by less than their spread
+    lift = 2.0 * np.std(found, axis=0) * (np.array([alpha, beta]) == 0.0)
+    other = lift[::-1] * [0.25, 10.0]  # what lifts one lowers the other
+    # four pseudo-rewards pull beta towards 1, by their share of the sum of q^2 / v
+    pull = abs(1 - beta) / (q * q / variance).sum() * 4
+    off = np.abs(np.mean(found, axis=0) - [alpha, beta])
+    assert np.all(off < 4.0 * sem(found) + lift + other + [0.25 * pull, pull])
+
+
+def weak_arms(rng, least):
+    """Scatter of 0/1 rewards of weak arms, each held to be as good as it looked, but for a floor.
+
+    Arms whose rewards were all 0 are held to be at the floor, and did not scatter about it.
+    """
+    mean, n = rng.beta(1.2, 25.0, 300), 40
+    hits = rng.binomial(n, mean)
+    x = np.maximum(hits / n, least)
+    q = x * (1 - x)
+    return n * q, n * q * q, hits * (1 - x) ** 2 + (n - hits) * x**2, n + 0 * q, q
+
+
+def test_arms_whose_rewards_were_all_0_do_not_fool_the_curve():
+    """Weights 1/v make beta a ratio of sums; 1/v^2, as for normal rewards, a mean of ratios."""
+    rng, found, naive = np.random.default_rng(2), [], []
+    for _ in range(20):
+        nq, nqq, e2, n, q = weak_arms(rng, 1e-3)
+        for into, power in ((found, 1), (naive, 2)):
+            sums = [(x / q**power).sum() for x in (n, nq, nqq, e2, q * e2)]
+            into.append(curve_of(np.array(sums))[1])
+    assert np.mean(found) == pytest.approx(1.0, abs=0.05)
+    assert np.mean(naive) < 0.9  # negative control: many arms say that nothing scatters
+
+
+def test_without_scatter_the_curve_is_that_of_0_and_1():
+    np.testing.assert_allclose(curve_of(np.zeros(5)), [1e-9, 1.0])
+
+
+def ratios(rewards, mean, variance, noise):
+    """Own ratios of arms (m, n) about known means."""
+    e = rewards - mean[:, None]
+    n = np.full(len(mean), float(rewards.shape[1]))
+    return own_ratios(n, (e**2).sum(axis=1), (e**4).sum(axis=1), variance, noise)
+
+
+@pytest.mark.parametrize("n", [20, 400])
+def test_rare_rewards_of_0_and_1_keep_the_ratio_of_the_curve(n):
+    """What is not shrunk away is chance: with these few rewards raw ratios are 0.5 to 2 off."""
+    rng, kept = np.random.default_rng(3), []
+    for _ in range(40):
+        mean = rng.uniform(0.005, 0.03, 40)
+        rewards = (rng.random((40, n)) < mean[:, None]).astype(float)
+        variance = mean * (1 - mean)
+        raw = ((rewards - mean[:, None]) ** 2).mean(axis=1) / variance
+        own = ratios(rewards, mean, variance, np.array([1e-9, 1.0]))
+        kept.append(np.std(own - 1) / np.std(raw - 1))
+    assert np.std(raw) > 0.2
+    assert np.mean(kept) < 0.15
+
+
+def test_nothing_but_zeros_say_nothing_about_ratios():
+    """All surprises are tiny then, and would say that ratios are known."""
+    mean = np.full(10, 0.01)
+    own = ratios(np.zeros((10, 50)), mean, mean * (1 - mean), np.array([1e-9, 1.0]))
+    np.testing.assert_allclose(own, 1.0, atol=0.3)
+    # negative control: a curve that says rewards are steady is believed
+    own = ratios(np.zeros((10, 50)), mean, mean * (1 - mean), np.array([1e-9, 0.0]))
+    assert own.max() < 0.1
+
+
+def test_steady_ratios_are_found():
+    rng, m, n = np.random.default_rng(4), 30, 200
+    truth = np.exp(rng.normal(0.0, 0.7, m))
+    rewards = 0.4 + np.sqrt(0.01 * truth)[:, None] * rng.normal(size=(m, n))
+    own = ratios(rewards, np.full(m, 0.4), np.full(m, 0.01), np.array([0.01, 0.0]))
+    off = np.log(own / truth)
+    assert np.sqrt(np.mean(off**2)) < 1.3 * np.sqrt(2 / n)  # as good as a variance of n can be
+    few = ratios(rewards[:, :3], np.full(m, 0.4), np.full(m, 0.01), np.array([0.01, 0.0]))
+    raw = np.square(rewards[:, :3] - 0.4).mean(axis=1) / 0.01
+    assert np.all(np.abs(few - 1) <= np.abs(raw - 1))  # with few rewards they are shrunk
+
+
+def fitted_mixture(apart, variance, null):
+    """Scales and shares by plain expectation maximisation, one difference at a time."""
+    low = 0.1 * np.sqrt(variance.min())
+    high = 2.0 * np.sqrt(max((apart**2 - variance).max(), 64 * low**2))
+    scales = [0.0, low]
+    while scales[-1] < high:
+        scales.append(scales[-1] * discrepancy.STEP)
+    share = np.full(len(scales), 1 / len(scales))
+    for _ in range(discrepancy.TURNS):
+        counts = np.zeros(len(scales))
+        counts[0] = null - 1
+        for d, v in zip(apart, variance, strict=True):
+            chance = share * norm.pdf(d, 0.0, np.sqrt(np.square(scales) + v))
+            counts += chance / chance.sum()
+        share = counts / counts.sum()
+    return np.array(scales), share
+
+
+def integrated(d, v, scales, share):
+    """Mean and variance of what lies behind d, by integrating its posterior density."""
+    atom = share[0] * norm.pdf(d, 0.0, np.sqrt(v))
+
+    def density(t, power):
+        prior = (share[1:] * norm.pdf(t, 0.0, scales[1:])).sum()
+        return t**power * prior * norm.pdf(d, t, np.sqrt(v))
+
+    wide = abs(d) + 10 * np.sqrt(v)
+    moments = [
+        sum(quad(density, a, b, args=(p,), limit=200)[0] for a, b in ((-wide, 0), (0, wide)))
+        for p in range(3)
+    ]
+    mean = moments[1] / (moments[0] + atom)
+    return mean, moments[2] / (moments[0] + atom) - mean**2
+
+
+def test_shrinking_is_the_posterior_under_the_fitted_mixture():
+    rng = np.random.default_rng(5)
+    variance = rng.uniform(0.5, 2.0, 12)
+    apart = np.where(np.arange(12) < 4, 5.0, 0.0) * rng.normal(size=12)
+    apart += np.sqrt(variance) * rng.normal(size=12)
+    scales, share = fitted_mixture(apart, variance, 3.0)
+    expected = [integrated(d, v, scales, share) for d, v in zip(apart, variance, strict=True)]
+    np.testing.assert_allclose(np.transpose(shrink(apart, variance, 3.0)), expected, rtol=1e-5)
+
+
+def test_where_nothing_is_apart_nothing_moves():
+    rng = np.random.default_rng(6)
+    variance = rng.uniform(0.5, 2.0, 40)
+    moved, more = shrink(np.sqrt(variance) * rng.normal(size=40), variance, 10.0)
+    assert np.abs(moved).max() < 0.1
+    assert more.max() < 0.1
+    moved, more = shrink(np.zeros(3), np.ones(3), 10.0)
+    assert not moved.any()
+    assert more.max() < 0.05
+
+
+def test_one_arm_far_off_moves_alone():
+    rng = np.random.default_rng(7)
+    apart = 0.5 * rng.normal(size=40)
+    apart[3] = 12.0
+    moved, more = shrink(apart, np.ones(40), 10.0)
+    assert moved[3] == pytest.approx(12.0, rel=0.05)
+    assert more[3] == pytest.approx(1.0, rel=0.2)  # all of the noise of the free one
+    assert np.abs(np.delete(moved, 3)).max() < 0.1
+    all_off, _ = shrink(np.full(40, 4.0), np.ones(40), 10.0)  # where all are, all move
+    assert all_off.min() > 3.0
+
+
+def test_answers_hardly_depend_on_the_step_between_scales(monkeypatch):
+    apart = np.array([0.1, -0.5, 3.0, 1.0, -6.0, 0.2])
+    once = shrink(apart, np.ones(6), 3.0)[0]
+    monkeypatch.setattr(discrepancy, "STEP", np.sqrt(2.0))
+    np.testing.assert_allclose(shrink(apart, np.ones(6), 3.0)[0], once, atol=0.15)
