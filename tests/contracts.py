@@ -24,6 +24,13 @@ GAMES = {
         lambda arms: max(arms) / 5, m=5, noise=games.Bernoulli()
     ),
     "exact_observations": lambda: games.SetFunction(lambda sets: sets.mean(axis=1), m=5),
+    "own_range": lambda: games.SetFunction(
+        lambda sets: 1.0 + sets @ [-1.0, 0.5, 1.0, 1.5, 2.0],
+        m=5,
+        noise=games.Bernoulli(),
+        rewards=(-3, 7),
+        empty=1,
+    ),
     "additive": lambda: games.additive([0.0, 0.05, 0.1, 0.2, 0.3], noise=games.Bernoulli()),
     "carrier": lambda: games.Carrier(
         [[0], [1, 2], [2, 3, 4]], [0.2, 0.3, 0.4], m=5, noise=games.Bernoulli()

@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 import evenhand
 from evenhand import plot
 from evenhand.designs import ConditionalPoisson
-from evenhand.games import synthetic
+from evenhand.games import shop, synthetic
 from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, Learner, MURaS
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +89,43 @@ def convergence() -> Figure:
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     plot.convergence(run, ax=figure.subplots())
     return figure
+
+
+def head_start() -> Figure:
+    """How soon EvenHand is nearer to what is due than sharing equally, by queries per arm."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    per_arm = np.array([2, 5, 10, 20, 50, 100, 200, 500, 1000])
+    cases: list[tuple[str, Any, int, int, float | None, str]] = [
+        ("paper's games", synthetic, M, K, None, BLUE),
+        ("shop, 0/1 rewards", shop, 40, 6, None, ORANGE),
+        ("shop, 95 % full pages", shop, 40, 6, 0.95, GREY),
+    ]
+    for label, make, m, k, full, colour in cases:
+        apart = np.array([_apart(make, m, k, full, seed, per_arm * m) for seed in range(10)])
+        axes.plot(per_arm, apart.mean(axis=0), "o-", color=colour, label=label)
+        print(label, dict(zip(per_arm.tolist(), apart.mean(axis=0).round(3).tolist(), strict=True)))
+    axes.axhline(1.0, color="black", lw=0.8, ls=":")
+    axes.annotate("sharing equally", (per_arm[-1], 1.0), ha="right", va="bottom")
+    axes.set(xscale="log", ylim=(0, None), xlabel="queries per arm")
+    axes.set_ylabel("distance from what is due")
+    axes.legend()
+    return figure
+
+
+def _apart(
+    make: Any, m: int, k: int, full: float | None, seed: int, marks: np.ndarray
+) -> list[float]:
+    """Distance of the marginals to what is due at some numbers of queries, over the uniform one."""
+    game, rng = make(m, np.random.default_rng(seed)), np.random.default_rng([seed, 1])
+    due = evenhand.fair_policy(evenhand.kshapley(game, k), k)
+    learner, found = EvenHand(m, k, full=full, seed=seed), list[float]()
+    for mark in marks:
+        while learner.queries < mark:
+            batch = learner.ask(int(mark) - learner.queries)
+            learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+        found.append(np.abs(learner.marginals - due).sum() / np.abs(k / m - due).sum())
+    return found
 
 
 def naive_draw() -> Figure:
@@ -193,6 +230,7 @@ FIGURES = {
     "three-rules": three_rules,
     "regret": regret,
     "convergence": convergence,
+    "head-start": head_start,
     "naive-draw": naive_draw,
     "capping": capping,
     "federated": federated,

@@ -74,6 +74,24 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_range(rewards: ArrayLike, empty: Any) -> tuple[tuple[float, float], float]:
+    """Return the smallest and the largest reward, and the empty set's, which lies between them."""
+    ends = as_reals("rewards", rewards, "be two numbers (low, high)")
+    low, high = ends.tolist() if ends.shape == (2,) else (0.0, 0.0)
+    if not (low < high and math.isfinite(high - low)):
+        raise ValueError(
+            f"rewards must be two finite numbers (low, high) with low < high, got {rewards!r}"
+        )
+    worth = check_number("empty", empty, -np.inf, np.inf)
+    if not low <= worth <= high:
+        raise ValueError(
+            f"empty must lie in [{low:g}, {high:g}], the range of rewards, as the empty set is one "
+            f"of the sets, got empty={worth:g}; "
+            f"give rewards=({min(low, worth):g}, {max(high, worth):g})"
+        )
+    return (low, high), worth
+
+
 def check_vector(name: str, values: ArrayLike, low: float, high: float, remedy: str = "") -> Floats:
     """Return a non-empty 1-d float array whose entries all lie in [low, high]."""
     vector = as_floats(name, values)

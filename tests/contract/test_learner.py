@@ -65,7 +65,12 @@ def test_what_is_refused_is_told_kindly(make):
     high = good.copy()
     high[row, column] = 1.3
     for told, rewards, error, message in [
-        (batch, high, ValueError, rf"\[0, 1\], got rewards\[{row}, {column}\]=1.3; rescale them"),
+        (
+            batch,
+            high,
+            ValueError,
+            rf"\[0, 1\], got rewards\[{row}, {column}\]=1.3; make the",
+        ),
         (
             batch,
             good[:, :0],

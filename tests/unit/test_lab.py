@@ -515,9 +515,11 @@ def test_a_learner_says_what_the_lab_must_know():
     assert {kind.learner for kind in KINDS.values()} == own
     assert all(KINDS[found.name].learner is found for found in own)
     weighted = {"gamma", "eta", "floor", "growth", "weights"}
-    options = {name: kind.options for name, kind in KINDS.items()}
+    units = {"rewards", "empty"}
+    assert all(units <= kind.options for kind in KINDS.values())
+    options = {name: kind.options - units for name, kind in KINDS.items()}
     assert options == {
-        "even-hand": {"sizes"},
+        "even-hand": {"full", "sizes", "prior"},
         "full-sets": set(),
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,

@@ -106,7 +106,7 @@ class TakesAnything(Game):
         (Flat, "value_gives_one_number_per_set"),
         (EmptyIsWorthSomething, "empty_set_is_worth_nothing"),
         (FirstArmCounts, "order_of_arms_does_not_matter"),
-        (TooMuch, "rewards_lie_between_0_and_1"),
+        (TooMuch, "rewards_lie_in_their_range"),
         (OwnNoise, "same_generator_same_rewards"),
         (Writes, "same_generator_same_rewards"),
         (LooksBehind, "arms_behind_the_prefix_are_ignored"),

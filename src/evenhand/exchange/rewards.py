@@ -1,4 +1,4 @@
-"""Rewards as they are told: one number in [0, 1] per query, nan where it is missing."""
+"""Rewards as they are told: one number per query, in a range, nan where it is missing."""
 
 from numbers import Real
 
@@ -8,10 +8,13 @@ from numpy.typing import ArrayLike
 from evenhand.typing import Floats, Ints, compiled
 
 
-def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
+def check_rewards(
+    rewards: ArrayLike, sizes: Ints, within: tuple[float, float], empty: float
+) -> tuple[Floats, bool]:
     """Return one reward per query in the shape of the sizes, and whether some are missing.
 
-    A missing one is nan, that of the empty set 0.
+    They come back as (y - empty) / (high - low), so that the empty set's is 0, and they span at
+    most 1. A missing one is nan.
     """
     try:
         if isinstance(rewards, np.ma.MaskedArray):
@@ -34,25 +37,34 @@ def check_rewards(rewards: ArrayLike, sizes: Ints) -> tuple[Floats, bool]:
             f"got {given.shape}"
         )
     values = given.reshape(sizes.shape).astype(np.float64, order="C")
-    row, column, gaps = first_bad_reward(values, sizes)
+    row, column, gaps = scale_rewards(values, sizes, *within, empty)
     if row >= 0:
+        low, high = within
         raise ValueError(
-            "rewards must lie in [0, 1], "
-            f"got rewards[{row}, {column}]={values[row, column]:g}; rescale them before tell"
+            f"rewards must lie in [{low:g}, {high:g}], "
+            f"got rewards[{row}, {column}]={values[row, column]:g}; "
+            "make the learner with rewards=(low, high)"
         )
     return values, gaps
 
 
 @compiled
-def first_bad_reward(rewards: Floats, sizes: Ints) -> tuple[int, int, bool]:
-    """First entry outside [0, 1], else -1, and whether any is nan; the empty set's is set to 0."""
+def scale_rewards(
+    rewards: Floats, sizes: Ints, low: float, high: float, empty: float
+) -> tuple[int, int, bool]:
+    """Scale rewards in place, up to the first outside [low, high]: its place, else -1.
+
+    The third value says whether any is nan.
+    """
     (n, s), gaps = rewards.shape, False
     for i in range(n):
         for j in range(s):
             if sizes[i, j] == 0:
                 rewards[i, j] = 0.0
-            elif rewards[i, j] < 0.0 or rewards[i, j] > 1.0:
+            elif rewards[i, j] < low or rewards[i, j] > high:
                 return i, j, gaps
             elif np.isnan(rewards[i, j]):
                 gaps = True
+            else:
+                rewards[i, j] = (rewards[i, j] - empty) / (high - low)
     return -1, -1, gaps

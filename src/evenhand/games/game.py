@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.checks import (
     ROUNDING,
     check_budget,
     check_entries,
     check_orders,
+    check_range,
     check_rng,
     first_outside,
 )
@@ -24,6 +26,7 @@ class Game(Protocol):
 
     A game may also have ``kshapley(k)``, its merits in closed form; ``pull_coupled``, observations
     of all prefixes of a row under common randomness; ``noise``, None where rewards are exact;
+    ``empty``, the reward of the empty set, which is part of every reward and of no value;
     ``names`` of the arms; ``trajectory``, the version of its random numbers; and ``needs_gpu``,
     True where it needs one.
 
@@ -43,6 +46,7 @@ class Game(Protocol):
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0.
 
+        Where rewards hold ``empty``, what nothing at all brings, V is what they are beyond it.
         All games of this package also take a single set, a boolean vector (m,), as one row.
         """
 
@@ -59,11 +63,21 @@ class HasClosedForm(Protocol):
 
 
 class NoisyMean(ABC):
-    """A game observed as its mean plus independent noise."""
+    """A game observed as its mean plus independent noise.
+
+    Rewards lie in the range ``rewards`` = (low, high) and are ``empty`` for the empty set; noise is
+    given means, and gives rewards, scaled to [0, 1].
+    """
 
     trajectory = 1  # bump when a release changes the random numbers
 
-    def __init__(self, m: int, noise: Noise | None) -> None:
+    def __init__(
+        self,
+        m: int,
+        noise: Noise | None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+    ) -> None:
         if noise is not None and (isinstance(noise, type) or not hasattr(noise, "observe")):
             raise TypeError(
                 f"noise must be None or have observe(means, rng), got {noise!r}; "
@@ -71,6 +85,7 @@ class NoisyMean(ABC):
             )
         self.m = m
         self.noise = noise
+        self.rewards, self.empty = check_range(rewards, empty)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={self.m}, noise={self.noise!r})"
@@ -87,25 +102,28 @@ class NoisyMean(ABC):
         for part in chunks(len(orders), self.m * sizes.shape[1], BLOCK_CELLS):
             sets = prefix_sets(orders[part], sizes[part], self.m)
             rewards[part] = self._observe(sets, rng).reshape(sizes[part].shape)
+        rewards[sizes == 0] = self.empty
         return rewards
 
     def _observe(self, sets: Bools, rng: np.random.Generator) -> Floats:
         """One noisy reward for each row of a boolean matrix."""
-        means = self.value(sets)
+        (low, high), values = self.rewards, self.value(sets)
+        means = (values + (self.empty - low)) / (high - low)
         bad = first_outside(means, -ROUNDING, 1.0 + ROUNDING)
         if bad >= 0:
             raise ValueError(
-                f"rewards must lie in [0, 1], got {float(means[bad])!r} for the set "
-                f"{np.flatnonzero(sets[bad]).tolist()}; rescale the game to [0, 1]"
+                f"rewards must lie in [{low:g}, {high:g}], got {float(values[bad] + self.empty)!r} "
+                f"for the set {np.flatnonzero(sets[bad]).tolist()}; "
+                "rescale the game, or make a SetFunction with rewards=(low, high)"
             )
         means = np.clip(means, 0.0, 1.0)
         if self.noise is None:
-            return means
+            return low + (high - low) * means
         drawn = np.asarray(self.noise.observe(means, rng), dtype=np.float64)
         if drawn.shape != means.shape:
             raise ValueError(f"noise must return shape {means.shape}, got {drawn.shape}")
         check_entries("noise.observe(means, rng)", drawn, 0.0, 1.0)
-        return drawn
+        return low + (high - low) * drawn
 
 
 def check_game(game: Any, k: Any, method: str) -> tuple[int, int]:

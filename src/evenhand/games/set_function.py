@@ -17,7 +17,7 @@ class SetFunction(NoisyMean):
     """A user's function of a set as a game.
 
     The function is never asked for the empty set, whose value is 0. Merits are defined for any
-    real function; rewards must lie in [0, 1].
+    real function; rewards must lie in a range, and a learner must be made with the same one.
 
     Parameters
     ----------
@@ -28,26 +28,44 @@ class SetFunction(NoisyMean):
         Number of arms.
     noise
         :class:`~evenhand.games.Bernoulli`, :class:`~evenhand.games.TruncatedGaussian`, anything
-        with their ``observe``, or None for exact observations.
+        with their ``observe``, or None for exact observations. It works on means scaled to [0, 1].
+    rewards, empty
+        Smallest and largest possible reward, and that of the empty set. What f returns and
+        ``pull`` gives holds ``empty``; ``value`` and merits are what sets bring beyond it.
 
     Examples
     --------
     >>> best = SetFunction(lambda sets: (sets * [0.2, 0.5, 0.9]).max(axis=1), m=3)
     >>> best.value(np.array([[True, True, False], [False, False, False]]))
     array([0.5, 0. ])
+    >>> sales = SetFunction(lambda sets: 20 + sets @ [5, 10, 30], m=3, rewards=(0, 65), empty=20)
+    >>> sales.value(np.array([[True, True, False], [False, False, False]]))
+    array([15.,  0.])
     """
 
     def __init__(
-        self, f: Callable[[Bools], ArrayLike], m: int, *, noise: Noise | None = None
+        self,
+        f: Callable[[Bools], ArrayLike],
+        m: int,
+        *,
+        noise: Noise | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
     ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of a boolean (n, m) matrix, got {f!r}")
-        super().__init__(check_integer("m", m, 1), noise)
+        super().__init__(check_integer("m", m, 1), noise, rewards, empty)
         self.f = f
 
     @classmethod
     def per_set(
-        cls, f: Callable[[frozenset[Any]], float], m: int, *, noise: Noise | None = None
+        cls,
+        f: Callable[[frozenset[Any]], float],
+        m: int,
+        *,
+        noise: Noise | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
     ) -> "SetFunction":
         """Make a game of a plain function of one set, given as a frozenset of arms.
 
@@ -69,7 +87,7 @@ class SetFunction(NoisyMean):
                     raise ValueError(f"f must return one number per set, got {answer!r}")
             return np.array(answers)
 
-        return cls(of_matrix, m, noise=noise)
+        return cls(of_matrix, m, noise=noise, rewards=rewards, empty=empty)
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
@@ -77,7 +95,7 @@ class SetFunction(NoisyMean):
         values = np.zeros(len(sets))
         asked = sets.any(axis=1)
         if asked.any():
-            values[asked] = self._ask(sets[asked])
+            values[asked] = self._ask(sets[asked]) - self.empty
         return values
 
     def _ask(self, sets: Bools) -> Floats:

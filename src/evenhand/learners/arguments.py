@@ -15,6 +15,10 @@ DESIGNS = [
 ]  # those that a saved learner may name
 
 
+# arguments that came later than files that can be read: what learners without them did
+LATER: dict[str, Any] = {"full": None, "prior": None, "rewards": [0.0, 1.0], "empty": 0.0}
+
+
 def options(kind: type) -> list[str]:
     """Names of a learner's constructor arguments, apart from the seed."""
     return [name for name in inspect.signature(kind).parameters if name != "seed"]
@@ -24,9 +28,9 @@ def as_json(value: Any) -> Any:
     """Return an argument as JSON: designs by name, arrays as lists."""
     if isinstance(value, type):
         return value.__name__
-    if isinstance(value, np.ndarray | tuple):
-        return list(value) if isinstance(value, tuple) else value.tolist()
-    return value
+    if isinstance(value, tuple):
+        return [as_json(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def in_short(value: Any) -> str:
@@ -38,9 +42,9 @@ def in_short(value: Any) -> str:
 
 def arguments(kind: type, config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration as arguments of the constructor."""
-    if sorted(config) != sorted(options(kind)):
+    made = {name: x for name, x in LATER.items() if name in options(kind)} | config
+    if sorted(made) != sorted(options(kind)):
         raise ValueError(f"config must give {options(kind)}, got {sorted(config)}")
-    made = dict(config)
     for name in ("design", "rounding"):
         if name in made:
             made[name] = next((d for d in DESIGNS if d.__name__ == made[name]), made[name])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.checks import check_budget, check_integer
 from evenhand.exchange import Determined
@@ -134,9 +135,17 @@ class ETCG(OrderedLearner):
     trajectory = 1
 
     def __init__(
-        self, m: int, k: int, horizon: int, *, names: Iterable[str] | None = None, seed: Seed
+        self,
+        m: int,
+        k: int,
+        horizon: int,
+        *,
+        names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+        seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         self._greedy = GreedyExploration(self.m, self.k, plays_per_set(m, k, horizon))
 
     @property

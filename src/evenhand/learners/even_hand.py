@@ -12,11 +12,14 @@ from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Estimate
 from evenhand.exchange import SetPlan
 from evenhand.exchange.fields import Fields
+from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.log import logged_rows
+from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import (
     miss_chance,
     mixing_rate,
@@ -65,12 +68,12 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     query adds :math:`\| \pi - \pi^* \|_1` to the fairness regret, whatever its size. A share
     :math:`\delta` of the sets is drawn uniformly and the others so as to make up for it,
     :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, no marginal is moved, and
-    exploring is free. Merits blend two estimates (:mod:`evenhand.learners.evidence`):
+    exploring is free. Merits rest on two estimates (:mod:`evenhand.learners.evidence`):
 
-    * a model of three parts: what each arm brings alone, how gains shrink as sets fill up, and by
-      how much more or less they do so for each arm;
-    * importance-weighted means by size and arm, right for any game, trusted as far as they
-      are precise and the model is seen to be wrong.
+    * a model: what each arm brings alone, how gains shrink as sets fill up, and by how much more or
+      less they do so for each arm;
+    * importance-weighted means by size and arm, right for any game, followed as far as they are
+      precise and the model is seen to be wrong.
 
     This needs marginals between :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`, with
     :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms whose due marginal lies outside add
@@ -80,9 +83,20 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     ----------
     m, k
         Arms and budget.
+    full
+        Share of queries that show k arms, such as 0.95; half of the others show one arm.
     sizes
         Shares (k,) of queries of 1, ..., k arms, all above 0; scaled to sum to 1. By default 0.6
         for one arm and the rest equally. ``np.ones(k)`` is the mix of the paper's learner.
+    names
+        Names of the arms.
+    rewards, empty
+        Smallest and largest possible reward, and what the empty set is worth, which belongs to no
+        arm. Merits, their errors and intervals are in the same units.
+    prior
+        Merits (m,) believed beforehand and their standard errors, (m,) or one for all, infinite
+        where nothing is known; or an :class:`~evenhand.merit.Estimate`. They count as far as
+        what was seen is less sure.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -107,38 +121,42 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         full: float | None = None,
         sizes: ArrayLike | None = None,
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+        prior: tuple[ArrayLike, ArrayLike] | Estimate | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, None, seed, names)
+        super().__init__(m, k, None, seed, names, rewards, empty)
         self.full = None  # the sizes say it
         self.sizes = _shares(self.k, full, sizes)
-        self.evidence = Evidence(self.m, self.k)
-        self.band = Band(self.m, self.k, self.sizes)
+        self.prior = None if prior is None else Prior.of(prior, self.m)
+        self.evidence = Evidence(self.m, self.k, self._low)
+        self.band = Band(self.m, self.k, self.sizes, self._low)
 
     @property
     def merit(self) -> Floats:
-        """Estimated merits (m,); nan for arms not yet seen."""
-        return np.where(self._seen, self.evidence.estimate().merit, np.nan)
+        """Estimated merits (m,) in the units of rewards; nan for arms not yet seen."""
+        return self._unit * np.where(self._known, self._conclude()[0], np.nan)
 
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self.evidence.next_merit)
+        return self._proportional(self._believed(*self.evidence.upcoming)[0])
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
 
-        Standard errors include what the model may be wrong by. They are an approximation: on seven
-        games the true errors were 0.5 to 1.15 times the standard error after 40 000 queries, and up
-        to 1.8 times after 4000, fewer than a hundred per arm. Intervals do not use them.
+        Standard errors are those of a posterior, and include what the model may be wrong by. On
+        worlds of rare 0/1 rewards 95 to 97 % of the arms were within two of them after 125 and
+        after 2000 queries per arm. Intervals do not use them.
         """
         with self._lock:
-            stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
+            stderr = np.where(self._known, np.sqrt(self._conclude()[1]), np.nan)
             return replace(
                 super().estimate(),
-                stderr=stderr,
+                stderr=self._unit * stderr,
                 intervals=self.intervals(),
                 diagnostics=self._diagnostics(),
             )
@@ -147,12 +165,47 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
 
         They rest on no model and on no limit theorem (``Band.radius``): for any game with rewards
-        in [0, 1], told without selection, an arm's interval holds its merit at all times together
-        with this chance. That is said of each arm; for all m together, ask for the level
+        in the range given, told without selection, an arm's interval holds its merit at all times
+        together with this chance. That is said of each arm; for all m together, ask for the level
         ``1 - (1 - level) / m``.
         """
         centre, radius = self.band.radius(math.log(2.0 / miss_chance(level)))
-        return np.clip(np.column_stack([centre - radius, centre + radius]), -1.0, 1.0)
+        ends = np.column_stack([centre - radius, centre + radius])
+        return self._unit * np.clip(ends, -1.0, 1.0)  # gains span no more than rewards do
+
+    def learn(self, sets: Iterable[Iterable[Any]], rewards: ArrayLike, chances: ArrayLike) -> None:
+        """Learn from sets that were shown before, by any policy that drew them at random.
+
+        What was learnt shows from the next policy on. Intervals, and the band that merits are held
+        in, leave such sets out: their proofs need sets that this learner asked.
+
+        Parameters
+        ----------
+        sets
+            The sets, each a list of 1 to k arms, by number or by name.
+        rewards
+            One reward per set, nan or None where there is none.
+        chances
+            The chance that each set had, when it was shown, among the sets of its size. Every set
+            of a size that occurs must have had one above 0, or merits are those of a smaller
+            game; and it must not have depended on anything that the reward depends on as well.
+
+        Examples
+        --------
+        >>> learner = EvenHand(m=4, k=2, names=["ada", "bob", "cy", "dee"], seed=1)
+        >>> learner.learn([["ada"], ["bob", "dee"]], [1, 0], chances=[1 / 4, 1 / 6])  # uniform
+        """
+        rows = logged_rows(sets, chances, self.roster, self.k)
+        values, _ = check_rewards(rewards, rows.sizes, self.rewards, self.empty)
+        with self._lock:
+            # each part is compared with what those before it taught: that cancels only if all of
+            # them hold sets of all kinds, which those of a sorted log do not
+            order, start = self._rng.permutation(len(values)), 0
+            while start < len(order):
+                self.evidence.renew()
+                part = order[start : start + max(self.m, self.evidence.told)]
+                self.evidence.absorb(rows.pick(part), values[part])
+                start += len(part)
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
@@ -170,8 +223,19 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         )
 
     @property
-    def _seen(self) -> Any:
-        return np.any(self.evidence.seen, axis=0)
+    def _known(self) -> Any:
+        seen = np.any(self.evidence.seen, axis=0)
+        return seen if self.prior is None else seen | self.prior.known
+
+    def _conclude(self) -> tuple[Floats, Floats]:
+        found = self.evidence.estimate()
+        return self._believed(found.merit, found.variance)
+
+    def _believed(self, merit: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Merits and variances, with what was believed beforehand."""
+        if self.prior is None:
+            return merit, variance
+        return self.prior.join(merit, variance, self._unit)
 
     def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, within the bounds of uniform mixing."""
@@ -182,7 +246,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return mixing_rate(self.queries, self.m)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
-        policy = self._proportional(self.evidence.renew())
+        policy = self._proportional(self._believed(*self.evidence.renew())[0])
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
         plan = SetPlan(*law, worth.astype(np.float32), gamma)

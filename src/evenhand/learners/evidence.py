@@ -165,6 +165,7 @@ def fields(m: int, k: int) -> Fields:
         **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
         "met": number,
         "merit": number,
+        "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
         "orders": Field(-1, m - 1, (ANY, k), _sets),
         "rewards": Field(-1e30, 1e30, (ANY,)),
@@ -199,8 +200,8 @@ class Evidence:
         The larger sets that are kept, and what they brought.
     told
         Rewards absorbed.
-    merit
-        (m,) merits at the last :meth:`renew`.
+    merit, variance
+        (m,) merits at the last :meth:`renew`, and their variances.
     largest
         Largest importance weight so far; 1 is that of a single arm.
     """
@@ -212,7 +213,7 @@ class Evidence:
         short = np.int16 if m < 2**15 else np.int32
         self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
         self.keeping = 1  # 0 once enough larger sets were kept
-        self.merit = np.full(m, 0.5)
+        self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper(0.5, BELIEFS.spread**2, BELIEFS.extra**2))
         self._found: Conclusions | None = None
@@ -303,14 +304,18 @@ class Evidence:
         return self._found
 
     @property
-    def next_merit(self) -> Floats:
+    def upcoming(self) -> tuple[Floats, Floats]:
         """What :meth:`renew` would return now."""
-        return self.merit if self.told < self.due else self.estimate().merit
+        found = self if self.told < self.due else self.estimate()
+        return found.merit, found.variance
 
-    def renew(self) -> Floats:
-        """Take over the present forecast if there are enough new rewards; return the merits."""
+    def renew(self) -> tuple[Floats, Floats]:
+        """Take over the present forecast if there are enough new rewards.
+
+        Returns the merits and their variances that go with it.
+        """
         if self.told < self.due or not self.told:
-            return self.merit
+            return self.merit, self.variance
         found = self.estimate()
         if not self.keeping:
             self._move(found.forecast)
@@ -321,9 +326,9 @@ class Evidence:
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
-        self.merit = found.merit
+        self.merit, self.variance = found.merit, found.variance
         self.faded, self.due = self.told, self.told + max(1, int(REFIT * self.told))
-        return self.merit
+        return self.merit, self.variance
 
     def _move(self, forecast: Forecast) -> None:
         """Make surprises over the old forecast into those over a new one."""

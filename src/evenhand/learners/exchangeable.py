@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.exchange import Marginals, Plan, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
@@ -59,9 +60,16 @@ class ExchangeableLearner(Learner, Generic[P]):
     evidence: Evidence | None = None
 
     def __init__(
-        self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
+        self,
+        m: int,
+        k: int,
+        horizon: int | None,
+        seed: Seed,
+        names: Iterable[str] | None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         self.plan: P | None = None
         self._plans = 0  # published so far
         self._shelf = Shelf(kind_of(self._rng))

@@ -77,9 +77,11 @@ class FairCMAB(OrderedLearner):
         quotas: ArrayLike | None = None,
         *,
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         if quotas is None:
             shares = self._rng.uniform(0.0, largest_quota(self.m, self.k), self.m)
         else:

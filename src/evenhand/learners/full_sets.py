@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.estimate import Estimate
 from evenhand.exchange import FullSetPlan
@@ -84,14 +85,23 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     name = "full-sets"
     evidence: FullEvidence
 
-    def __init__(self, m: int, k: int, *, names: Iterable[str] | None = None, seed: Seed) -> None:
-        super().__init__(m, k, None, seed, names)
+    def __init__(
+        self,
+        m: int,
+        k: int,
+        *,
+        names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+        seed: Seed,
+    ) -> None:
+        super().__init__(m, k, None, seed, names, rewards, empty)
         self.evidence = FullEvidence(self.m, self.k)
 
     @property
     def merit(self) -> Floats:
         """Estimated full-set values (m,), not K-Shapley values; nan for arms not yet seen."""
-        return np.where(self._seen, self.evidence.estimate().value, np.nan)
+        return self._unit * np.where(self._seen, self.evidence.estimate().value, np.nan)
 
     @property
     def marginals(self) -> Floats:
@@ -109,7 +119,7 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
             stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
             return replace(
                 super().estimate(),
-                stderr=stderr,
+                stderr=self._unit * stderr,
                 intervals=self.intervals(),
                 diagnostics=self._diagnostics(),
             )
@@ -123,7 +133,8 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         width = anytime_width(level, self.evidence.told, self.m)
         found = self.evidence.estimate()
         radius = width * np.sqrt(found.variance)
-        return np.clip(np.column_stack([found.value - radius, found.value + radius]), -1.0, 1.0)
+        ends = np.column_stack([found.value - radius, found.value + radius])
+        return self._unit * np.clip(ends, -1.0, 1.0)
 
     def extrapolate(self) -> Extrapolation:
         """Guess K-Shapley values by a curve through the full-set values: not an estimate.
@@ -136,8 +147,8 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         with self._lock:
             found = self.evidence.extrapolate()
             return found._replace(
-                kshapley=np.where(self._seen, found.kshapley, np.nan),
-                worth=np.where(self._seen, found.worth, np.nan),
+                kshapley=self._unit * np.where(self._seen, found.kshapley, np.nan),
+                worth=self._unit * np.where(self._seen, found.worth, np.nan),
             )
 
     def _diagnostics(self) -> Diagnostics:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_positive, first_bad_query
 from evenhand.exchange import Determined, Target
@@ -64,9 +65,11 @@ class GapE(GainSampler):
         c: float = 1.0,
         growth: float = 1e-3,
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         self.c = check_positive("c", c)
         self.growth = check_number("growth", growth, 0.0, 1.0)
         self._pulled = np.zeros(self.m, np.int64)  # pulls chosen, asked or still pending
@@ -78,7 +81,7 @@ class GapE(GainSampler):
     @property
     def merit(self) -> Floats:
         """Means of the sampled gains (m,); nan for arms not yet seen."""
-        return self._gains.estimate()
+        return self._unit * self._gains.estimate()
 
     @property
     def marginals(self) -> Floats:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand import theory
 from evenhand.checks import check_integer, check_number
@@ -83,9 +84,11 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
         growth: float = 1e-3,
         weights: Literal["importance", "none"] = "importance",
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names)
+        super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names, rewards, empty)
         self.gamma = None  # converted to eta, which is all that is kept
         self.eta = _mixing(self.m, self.k, horizon, gamma, eta)
         self.floor = check_number("floor", floor, 0.0, 1.0)
@@ -115,7 +118,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
     @property
     def merit(self) -> Floats:
         """Means of the weighted gains (m,), not clipped; nan for arms not yet seen."""
-        return self.evidence.estimate()
+        return self._unit * self.evidence.estimate()
 
     @property
     def marginals(self) -> Floats:

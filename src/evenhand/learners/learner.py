@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_budget, check_integer, check_memory
+from evenhand.checks import check_budget, check_integer, check_memory, check_range
 from evenhand.designs import ConditionalPoisson
 from evenhand.designs.warming import warm
 from evenhand.estimate import Estimate
@@ -19,7 +19,7 @@ from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
-from evenhand.learners.arguments import arguments, as_json, in_short, options
+from evenhand.learners.arguments import LATER, arguments, as_json, in_short, options
 from evenhand.policy import fill
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
@@ -63,6 +63,9 @@ class Learner(ABC):
         Arms, and the most arms in a set.
     horizon
         Queries the learner is made for; None if it needs none.
+    rewards, empty
+        Smallest and largest possible reward, and what the empty set is worth. Merits are in the
+        units of rewards. Inside, a reward y is (y - empty) / (high - low).
     queries
         Queries asked so far.
     asked
@@ -102,9 +105,17 @@ class Learner(ABC):
         Learner.kinds[cls.name] = cls
 
     def __init__(
-        self, m: int, k: int, horizon: int | None, seed: Seed, names: Iterable[str] | None
+        self,
+        m: int,
+        k: int,
+        horizon: int | None,
+        seed: Seed,
+        names: Iterable[str] | None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
     ) -> None:
         self.m, self.k = check_budget(m, k)
+        self.rewards, self.empty = check_range(rewards, empty)
         check_memory(f"a learner of m={m} arms", 8 * self.m * (self.k + 8))
         self.roster = Roster.of(self.m, names)
         self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
@@ -115,6 +126,16 @@ class Learner(ABC):
         self._owner = uuid.uuid4().hex
         self._lock = threading.RLock()
         self._warned = False
+
+    @property
+    def _unit(self) -> float:
+        """What a difference of 1 inside is in the units of rewards."""
+        return self.rewards[1] - self.rewards[0]
+
+    @property
+    def _low(self) -> float:
+        """The smallest reward as it is inside, at most 0; the largest is larger by 1."""
+        return (self.rewards[0] - self.empty) / self._unit
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -129,7 +150,7 @@ class Learner(ABC):
     @property
     @abstractmethod
     def merit(self) -> Floats:
-        """Estimated merits (m,), not clipped; nan for arms without data."""
+        """Estimated merits (m,) in the units of rewards, not clipped; nan for arms without data."""
 
     @property
     @abstractmethod
@@ -190,10 +211,10 @@ class Learner(ABC):
         batch
             What ``ask`` returned, its :meth:`~evenhand.exchange.Batch.rows`, or a copy of it.
         rewards
-            (n, s), one reward in [0, 1] per query; or a flat list of all of them, in the order of
-            :meth:`~evenhand.exchange.Batch.sets`; or a plain number for a single query. nan or None
-            closes an entry for good: the gains that need it are skipped. The empty set's entry is
-            ignored.
+            (n, s), one per query, in the learner's range; or a flat list of all of them, in the
+            order of :meth:`~evenhand.exchange.Batch.sets`; or a plain number for a single query.
+            nan or None closes an entry for good: the gains that need it are skipped. The empty
+            set's entry is ignored.
 
         A refused call leaves the learner as it was.
         """
@@ -206,7 +227,7 @@ class Learner(ABC):
             )
         with self._lock:
             if not batch.learns or len(batch.index) == 0:
-                check_rewards(rewards, batch.sizes)
+                check_rewards(rewards, batch.sizes, self.rewards, self.empty)
                 return
             numbers = np.asarray(batch.index)
             if numbers.dtype != np.int64:
@@ -214,7 +235,7 @@ class Learner(ABC):
             rows = as_rows(numbers)
             self.ledger.check(rows)
             asked = self._recall(rows)
-            values, gaps = check_rewards(rewards, asked.sizes)
+            values, gaps = check_rewards(rewards, asked.sizes, self.rewards, self.empty)
             self._tell(asked.kept, values)
             nothing = gaps and (np.isnan(values) | (asked.sizes == 0)).all(axis=1)
             self.ledger.settle(rows, missing=nothing)
@@ -235,12 +256,18 @@ class Learner(ABC):
         while not twin.done and len(batches) < 8:  # beyond each arm's first turn
             batches.append(twin.ask())
             if len(batches) > 2:
-                twin.tell(batches[-1], _half_missing(batches[-1]))
+                twin.tell(batches[-1], twin._half_missing(batches[-1]))
         twin = kind.restore(twin.snapshot())
         for batch in batches[:2]:  # late: drawn again, and told row by row
             for row in (batch.rows([i]) for i in range(min(2, batch.learns * len(batch.orders)))):
-                twin.tell(row, _half_missing(row))
+                twin.tell(row, twin._half_missing(row))
         twin.estimate()
+
+    def _half_missing(self, batch: Batch) -> Floats:
+        """Rewards of a batch of which every other one is missing."""
+        rewards = np.full(batch.sizes.size, np.mean(self.rewards))
+        rewards[1::2] = np.nan
+        return rewards
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
@@ -342,19 +369,13 @@ class Learner(ABC):
         )
 
     def __repr__(self) -> str:
-        given = {n: v for n, v in self._config().items() if n != "names" and v is not None}
+        config = {n: v for n, v in self._config().items() if n != "names" and v is not None}
+        given = {n: v for n, v in config.items() if v != LATER.get(n)}
         shown = ", ".join(f"{name}={in_short(value)}" for name, value in given.items())
         return f"{type(self).__name__}({shown}, queries={self.queries})"
 
     def _repr_html_(self) -> str:
         return self.estimate()._repr_html_()
-
-
-def _half_missing(batch: Batch) -> Floats:
-    """Rewards of a batch of which every other one is missing."""
-    rewards = np.full(batch.sizes.size, 0.5)
-    rewards[1::2] = np.nan
-    return rewards
 
 
 def learner_of(snapshot: dict[str, Any]) -> type[Learner]:

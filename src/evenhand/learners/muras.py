@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand import theory
 from evenhand.checks import check_positive
@@ -66,9 +67,11 @@ class MURaS(GainSampler):
         rounding: type[Design] = DependentRounding,
         shuffled: bool = True,
         names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, horizon, seed, names)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         self.lam = check_positive("lam", lam)
         if horizon < 2 * self.m:
             raise ValueError(
@@ -99,7 +102,7 @@ class MURaS(GainSampler):
     @property
     def merit(self) -> Floats:
         """Means of the sampled gains (m,), not clipped; nan for arms not yet seen."""
-        return self._gains.estimate()
+        return self._unit * self._gains.estimate()
 
     @property
     def marginals(self) -> Floats:
@@ -111,7 +114,7 @@ class MURaS(GainSampler):
         return self._policy()
 
     def _policy(self) -> Floats:
-        return fill(np.maximum(np.nan_to_num(self.merit), 0.0), self.k)
+        return fill(np.maximum(np.nan_to_num(self._gains.estimate()), 0.0), self.k)
 
     def _ask(self, limit: int) -> Draft:
         if not self._remaining.any():

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
 from evenhand.exchange import Ledger
@@ -27,8 +28,11 @@ class OrderedLearner(Learner):
         horizon: int,
         seed: Seed,
         names: Iterable[str] | None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
     ) -> None:
-        super().__init__(m, k, check_integer("horizon", horizon, 1), seed, names)
+        horizon = check_integer("horizon", horizon, 1)
+        super().__init__(m, k, horizon, seed, names, rewards, empty)
         self.ledger = Ledger(KEEP, self._notes())
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.exchange import Marginals, SetPlan
 from evenhand.exchange.fields import Fields
@@ -26,8 +27,17 @@ class URS(ExchangeableLearner[SetPlan]):
     name = "urs"
     trajectory = 2
 
-    def __init__(self, m: int, k: int, *, names: Iterable[str] | None = None, seed: Seed) -> None:
-        super().__init__(m, k, None, seed, names)
+    def __init__(
+        self,
+        m: int,
+        k: int,
+        *,
+        names: Iterable[str] | None = None,
+        rewards: ArrayLike = (0.0, 1.0),
+        empty: float = 0.0,
+        seed: Seed,
+    ) -> None:
+        super().__init__(m, k, None, seed, names, rewards, empty)
         self.plan, _ = self._make_plan()
 
     def _make_plan(self) -> tuple[SetPlan, int]:

@@ -149,7 +149,7 @@ def by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Sampl
     """Contrasts and levels of n queries of every set of a size."""
 
     def pull(sets: Ints) -> Floats:
-        return game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
+        return _pull(game, sets, rng)
 
     for _ in range(n):
         inside, outside = mean_values(game.m, size, pull)
@@ -168,12 +168,18 @@ def by_orders(game: Game, size: int, n: int, believed: Floats, rng: np.random.Ge
     for part in chunks(n, n_blocks(m, size) * size, BLOCK_CELLS):
         count = part.stop - part.start
         sets = cut_orders(m, size, count, rng)
-        rewards = game.pull(sets, np.full((len(sets), 1), size), rng)[:, 0]
+        rewards = _pull(game, sets, rng)
         contrasts, levels = _contrast(sets, rewards, count, m)
         if size < m:
             shown, _ = _contrast(sets, adds[sets].sum(axis=1), count, m)
             contrasts = _corrected(contrasts, shown - believed)
         yield contrasts, levels
+
+
+def _pull(game: Game, sets: Ints, rng: np.random.Generator) -> Floats:
+    """Rewards (n,) of sets of one size, beyond what the empty set brings."""
+    sizes = np.full((len(sets), 1), sets.shape[1])
+    return game.pull(sets, sizes, rng)[:, 0] - getattr(game, "empty", 0.0)
 
 
 def _corrected(samples: Floats, off: Floats) -> Floats:

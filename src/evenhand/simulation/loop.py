@@ -132,6 +132,13 @@ def _check_players(learner: Learner, game: Game) -> None:
             "learner and game must have the same number of arms, "
             f"got learner.m={learner.m} and game.m={game.m}"
         )
+    worth = getattr(game, "empty", 0.0)
+    if learner.empty != worth:
+        raise ValueError(
+            "learner and game must agree on what the empty set is worth, got "
+            f"learner.empty={learner.empty:g} and {worth:g} in the game; "
+            f"make the learner with empty={worth:g}"
+        )
 
 
 def _check_horizon(horizon: int, learner: Learner) -> int:

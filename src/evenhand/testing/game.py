@@ -10,7 +10,7 @@ from evenhand.testing.running import Check, made, raises, run_checks
 from evenhand.testing.statistics import check_estimate, check_mean
 from evenhand.typing import Floats, Ints
 
-N = 30_000  # pulls of a set: means of rewards in [0, 1] are then known to 0.02
+N = 30_000  # pulls of a set: means are then known to 0.02 of the range of rewards
 MAX_LISTED = 12  # arms of a game whose sets are all listed
 
 
@@ -51,25 +51,30 @@ def value_gives_one_number_per_set(make: Any) -> None:
 
 
 def empty_set_is_worth_nothing(make: Any) -> None:
-    """The empty set has value 0 and reward 0, without noise."""
+    """The empty set has value 0 and reward 0, or the game's ``empty``, without noise."""
     game = _game(make)
     value = float(game.value(np.zeros((1, game.m), np.bool_))[0])
     assert value == 0.0, f"the value of the empty set must be 0, got {value:g}"
     orders, sizes = _queries(game)
     rewards = game.pull(orders, np.zeros_like(sizes), np.random.default_rng(0))
-    assert not np.any(rewards), f"the reward of the empty set must be 0, got {np.max(rewards):g}"
+    off = np.abs(rewards - _empty(game)).max()
+    assert off == 0.0, f"the reward of the empty set must be {_empty(game):g}, got {off:g} off"
 
 
-def rewards_lie_between_0_and_1(make: Any) -> None:
-    """``pull`` returns one reward in [0, 1] per query, in the shape of the sizes."""
+def rewards_lie_in_their_range(make: Any) -> None:
+    """``pull`` returns one reward per query, in the shape of the sizes.
+
+    It lies in [0, 1], or between the two numbers of the game's ``rewards``.
+    """
     game = _game(make)
     rewards = _pull_often(game, 100)
     assert rewards.shape[1:] == _queries(game)[1].shape, (
         f"pull must return the shape of sizes (n, s), got {rewards.shape}"
     )
+    least, most = _range(game)
     low, high = np.min(rewards), np.max(rewards)
-    assert 0.0 <= low <= high <= 1.0, (
-        f"rewards must lie in [0, 1], got {low:g} to {high:g}; rescale the game"
+    assert least <= low <= high <= most, (
+        f"rewards must lie in [{least:g}, {most:g}], got {low:g} to {high:g}; rescale the game"
     )
 
 
@@ -91,9 +96,7 @@ def same_generator_same_rewards(make: Any) -> None:
 def rewards_average_to_the_value(make: Any) -> None:
     """Rewards are the value plus noise of mean 0."""
     game = _game(make)
-    orders, sizes = _queries(game)
-    expected = np.asarray(game.value(prefix_sets(orders, sizes, game.m))).reshape(sizes.shape)
-    check_mean(_pull_often(game, N), expected, resolution=0.02)
+    check_mean(_pull_often(game, N), _means(game), resolution=0.02 * _width(game))
 
 
 def coupled_rewards_average_to_the_value(make: Any) -> None:
@@ -101,9 +104,7 @@ def coupled_rewards_average_to_the_value(make: Any) -> None:
     game = _game(make)
     if not hasattr(game, "pull_coupled"):
         return
-    orders, sizes = _queries(game)
-    expected = np.asarray(game.value(prefix_sets(orders, sizes, game.m))).reshape(sizes.shape)
-    check_mean(_pull_often(game, N, "pull_coupled"), expected, resolution=0.02)
+    check_mean(_pull_often(game, N, "pull_coupled"), _means(game), resolution=0.02 * _width(game))
 
 
 def order_of_arms_does_not_matter(make: Any) -> None:
@@ -117,7 +118,7 @@ def order_of_arms_does_not_matter(make: Any) -> None:
     rewards = game.pull(orders, np.full((2 * N, 1), k), np.random.default_rng(2)).reshape(2, N)
     means, stderr = rewards.mean(axis=1), np.sqrt(rewards.var(axis=1).sum() / N)
     try:
-        check_estimate(means[0] - means[1], stderr, 0.0, resolution=0.03)
+        check_estimate(means[0] - means[1], stderr, 0.0, resolution=0.03 * _width(game))
     except AssertionError as error:
         raise AssertionError(
             f"the order of arms must not matter, got a mean reward of {means[0]:.4g} for "
@@ -181,7 +182,7 @@ def bad_queries_are_refused(make: Any) -> None:
 GAME_CHECKS: list[Check] = [
     value_gives_one_number_per_set,
     empty_set_is_worth_nothing,
-    rewards_lie_between_0_and_1,
+    rewards_lie_in_their_range,
     same_generator_same_rewards,
     rewards_average_to_the_value,
     coupled_rewards_average_to_the_value,
@@ -205,6 +206,29 @@ def _queries(game: Any) -> tuple[Ints, Ints]:
     arms = np.random.default_rng(4).permutation(game.m)
     orders = np.array([np.roll(arms, -i)[:k] for i in range(6)])
     return orders, np.array([[1, 0], [1, k], [two, k], [k, 0], [k, 1], [two, 1]])
+
+
+def _range(game: Any) -> tuple[float, float]:
+    """Return the smallest and the largest possible reward."""
+    low, high = getattr(game, "rewards", (0.0, 1.0))
+    return low, high
+
+
+def _width(game: Any) -> float:
+    low, high = _range(game)
+    return high - low
+
+
+def _empty(game: Any) -> float:
+    """The reward of the empty set."""
+    return float(getattr(game, "empty", 0.0))
+
+
+def _means(game: Any) -> Floats:
+    """Mean rewards (6, 2) of the queries."""
+    orders, sizes = _queries(game)
+    values = np.asarray(game.value(prefix_sets(orders, sizes, game.m)))
+    return values.reshape(sizes.shape) + _empty(game)
 
 
 def _pull_often(game: Any, n: int, method: str = "pull") -> Floats:
