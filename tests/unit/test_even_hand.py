@@ -317,6 +317,19 @@ def test_numbers_stay_numbers(m, k, late, rewards):
     assert np.isfinite(found.intervals).all()
 
 
+@pytest.mark.parametrize("empty", [0.9, 1.0])
+def test_arms_that_can_only_harm_are_no_reason_to_fail(empty):
+    """Where nothing is worth more than the empty set, merits are negative and all are equal."""
+    learner, rng = EvenHand(5, 2, empty=empty, seed=1), np.random.default_rng(1)
+    while learner.queries < 300:
+        batch = learner.ask()
+        learner.tell(batch, rng.random(batch.sizes.shape) < 0.2)
+    found = learner.estimate()
+    assert np.all(found.merit < 0.0)
+    assert np.isfinite(found.stderr).all()
+    np.testing.assert_allclose(found.marginals, 0.4, atol=0.05)
+
+
 def test_rewards_told_all_at_once_in_the_end_count_as_much():
     """All of them against a forecast that knows nothing."""
     game, k = shop(8, np.random.default_rng(1)), 4

@@ -407,7 +407,7 @@ class Evidence:
         free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
         loss = m * float((extra**2).sum() / (held**2).sum())
         loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
-        worth = np.clip(found, BELIEFS.hold * centre, self.low + 1.0)
+        worth = np.maximum(np.minimum(found, self.low + 1.0), BELIEFS.hold * centre)
         gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
         reference = worth if self.keeping else forecast.reference
         forecast = forecast._replace(
