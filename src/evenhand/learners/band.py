@@ -222,7 +222,7 @@ class Band:
         self.count += other.count
 
     def radius(self, log: float) -> tuple[Floats, Floats]:
-        r"""Return centre and half-width (m,) of intervals that miss with chance 2 exp(-log).
+        r"""Return centre and half-width (m,) of intervals, each missing with chance <= 2 exp(-log).
 
         With :math:`\hat V` the sum of the squares of an arm's terms, the half-width is
 
@@ -240,7 +240,8 @@ class Band:
     def interval(self, alpha: float = ALPHA) -> tuple[Floats, Floats]:
         """Return centre and half-width (m,) of the band.
 
-        From t rewards on, the chance that it ever misses the merit of any arm is alpha / (1 + t).
+        From t rewards on, the chance that it ever misses the merit of any arm is at most
+        alpha / (1 + t).
         """
         return self.radius(math.log(2 * self.m * (1 + self.count) / alpha))
 
