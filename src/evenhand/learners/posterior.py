@@ -1,10 +1,10 @@
 r"""The normal posterior of the model's parameters: information that is known only in part, solved.
 
 The information A of larger sets, :math:`\sum g g' / v`, is a matrix of all pairs of arms. Kept are
-its blocks D, one per arm, and its products AW with four directions W: all worths together, worths
-in the proportions of a reference, all extra losses together, and the curvature. Pairs of arms meet
-as chance has it, so the rest of the matrix carries little. The matrix of this form that is right
-along W and like D elsewhere,
+its blocks D, one per arm (less what arms share, see ``_own_part``), and its products AW with four
+directions W: all worths together, worths in the proportions of a reference, all extra losses
+together, and the curvature. Pairs of arms meet as chance has it, so the rest of the matrix carries
+little. The matrix of this form that is right along W and like D elsewhere,
 
 .. math:: \hat A = D - D W (W' D W)^{-1} W' D + A W (W' A W)^{-1} W' A,
 
@@ -146,8 +146,8 @@ def refine(
 ) -> Floats:
     """Solve with the exact information, by conjugate gradients from what is kept of it.
 
-    Always so many turns: where to stop would hang on the last digits, and with it on the order in
-    which rewards were told.
+    Always so many turns, unless nothing is left: where to stop would hang on the last digits, and
+    with it on the order in which rewards were told.
     """
     found = posterior.solve(right)
     residual = right - exact(found)
