@@ -3,12 +3,14 @@
     python -m benchmarks.limit --replications 10 --seed 23
 
 Sizes, schedule, mixing and policy are EvenHand's; the free merits have z = y - V(S) + E[V | a, r],
-so that all that is left in them is the noise of rewards, weighted by how the sets were drawn. In
-one learner they are the merits; in the other they stand beside the model, as in EvenHand. All three
-play the same instances with the same streams.
+so that all that is left in them is the noise of rewards, weighted by how the sets were drawn. These
+are the merits of :class:`Limit`. Weights are not needed where V is known, and :class:`Unweighted`
+does without; :class:`WithModel` puts the free merits together with the model's, as EvenHand does.
+All play the same instances with the same streams.
 """
 
 import argparse
+from collections.abc import Callable
 from math import comb
 from typing import Any, NamedTuple
 
@@ -36,8 +38,8 @@ GAMES: dict[str, dict[str, Any]] = {
     "best member, M=20": {"kind": "drawn", "family": "best-member", "m": 20},
     "hidden pair, M=20": {"kind": "drawn", "family": "hidden-pair", "m": 20},
 }
-HEAD = ["game", "T", "n", "free merits, true V", "with the model, true V", "EvenHand"]
-HEAD += ["EvenHand / free", "EvenHand / with the model"]
+HEAD = ["game", "T", "n", "regret of the limit", "of EvenHand"]
+HEAD += ["EvenHand / limit", "/ unweighted", "/ with the model"]
 
 
 class Truth(NamedTuple):
@@ -109,26 +111,35 @@ class KnownValues(Evidence):
         k, m = truth.expected.shape
         super().__init__(m, k)
         self.truth = truth
-        nothing = self.forecast._replace(worth=np.zeros(m), expected=truth.expected)
-        self._use(nothing, Hyper(self.centre, self.spread, self.extra_spread))
+        # plans carry worths for the band, whose centre is noisy without a forecast
+        known = self.forecast._replace(worth=truth.expected[0], expected=truth.expected)
+        self._use(known, Hyper(self.centre, self.spread, self.extra_spread))
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
         sizes = rows.sizes[:, 0]
         value = np.where(sizes > 1, self.truth.look(rows.orders, sizes), 0.0)  # z of one arm is y
-        against = self.sums, self.forecast, self.low, True  # no set is added to the model's sums
+        nothing = self.forecast._replace(worth=np.zeros(self.m))
+        against = self.sums, nothing, self.low, True  # no set is added to the model's sums
         surprises = rewards - value[:, None]
         told, largest = evidence.absorb(self.singles, self.weighted, *against, *rows, surprises)
         self.told += told
         self.largest = max(self.largest, largest)
 
     def _conclude(self) -> Conclusions:
-        alone = self.forecast._replace(worth=self.truth.expected[0])
-        free = self._free(alone)[0]
+        free = self._free(self.forecast)[0]
         unknown = np.full(self.m, np.nan)  # variances: there is no model of noise
         hyper = Hyper(self.centre, self.spread, self.extra_spread)
         return Conclusions(free, unknown, free, unknown, free, unknown, self.forecast, hyper)
+
+
+class WithoutWeights(KnownValues):
+    """The same with plain means."""
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        super().absorb(rows._replace(weights=np.ones(rows.orders.shape)), rewards)
 
 
 class BesideModel(Evidence):
@@ -157,7 +168,7 @@ class BesideModel(Evidence):
 class Limit(EvenHand):
     """EvenHand with the free merits of the true V alone."""
 
-    kind: type[KnownValues] | type[BesideModel] = KnownValues
+    kind: Callable[[Truth], Evidence] = KnownValues
 
     def __init__(self, game: Game, k: int, *, seed: Seed) -> None:
         super().__init__(game.m, k, seed=seed)
@@ -165,19 +176,28 @@ class Limit(EvenHand):
         self.evidence = self.kind(Truth.of(game, k))
 
 
-class LimitWithModel(Limit):
+class Unweighted(Limit):
+    """The same with means that need no weights, as surprises over the truth have mean 0."""
+
+    kind = WithoutWeights
+
+
+class WithModel(Limit):
     """EvenHand with the true V as the forecast of its free merits."""
 
     kind = BesideModel
 
 
+LIMITS = (Limit, Unweighted, WithModel)
+
+
 def regrets(config: dict[str, Any], marks: list[int], n: int, seed: int) -> Floats:
-    """Regret (3, n, marks) of the two and of EvenHand on the same games with the same streams."""
-    found = np.empty((3, n, len(marks)))
+    """Regret (4, n, marks) of the limits and of EvenHand, on the same games and streams."""
+    found = np.empty((len(LIMITS) + 1, n, len(marks)))
     for r in range(1, n + 1):
         game, known = build_game(config, K, replication=r, seed=seed)
         target = fair_policy(np.maximum(known.merit, 0.0), K)
-        made = [make(game, K, seed=stream(seed, r, "learner")) for make in (Limit, LimitWithModel)]
+        made = [make(game, K, seed=stream(seed, r, "learner")) for make in LIMITS]
         for i, learner in enumerate([*made, EvenHand(game.m, K, seed=stream(seed, r, "learner"))]):
             noise = stream(seed, r, "environment")
             run = simulate(learner, game, max(marks), target=target, seed=noise, checkpoints=marks)
@@ -189,9 +209,10 @@ def lines(name: str, marks: list[int], found: Floats) -> list[list[str]]:
     """A line of the table per mark."""
     n, shown = found.shape[1], []
     for j, mark in enumerate(marks):
-        each = found[:, :, j]
-        means = (f"{number(x.mean())} ± {number(x.std(ddof=1) / n**0.5)}" for x in each)
-        ratios = (log_ratio(each[2], x) for x in each[:2])
+        *limits, ours = found[:, :, j]
+        both = limits[0], ours
+        means = (f"{number(x.mean())} ± {number(x.std(ddof=1) / n**0.5)}" for x in both)
+        ratios = (log_ratio(ours, x) for x in limits)
         times = (f"{np.exp(x.value):.2f} ± {100 * x.stderr:.0f} %" for x in ratios)
         shown.append([name, f"{mark:.0e}", str(n), *means, *times])
     return shown
