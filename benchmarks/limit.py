@@ -1,0 +1,236 @@
+"""How far EvenHand is from the best forecast: the same learner with the true V as its forecast.
+
+    python -m benchmarks.limit --replications 10 --seed 23
+
+Sizes, schedule, mixing and policy are EvenHand's; the free merits have z = y - V(S) + E[V | a, r],
+so that all that is left in them is the noise of rewards, weighted by how the sets were drawn. These
+are the merits of :class:`Limit`. Weights are not needed where V is known, and :class:`Unweighted`
+does without; :class:`WithModel` puts the free merits together with the model's, as EvenHand does.
+All play the same instances with the same streams.
+"""
+
+import argparse
+from collections.abc import Callable
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import number, plain_table
+from evenhand import simulate
+from evenhand.exchange import Rows
+from evenhand.games import Game
+from evenhand.lab.games import build_game
+from evenhand.lab.ratios import log_ratio
+from evenhand.learners import EvenHand, evidence
+from evenhand.learners.evidence import Conclusions, Evidence, Hyper
+from evenhand.learners.model import Forecast
+from evenhand.policy import fair_policy
+from evenhand.randomness.streams import Seed, stream
+from evenhand.subsets.combinations import all_sets
+from evenhand.typing import Floats, Ints, compiled
+
+K = 5
+GAMES: dict[str, dict[str, Any]] = {
+    "synthetic, M=20": {"kind": "synthetic", "m": 20},
+    "coverage, M=30": {"kind": "drawn", "family": "coverage", "m": 30},
+    "additive, M=30": {"kind": "drawn", "family": "additive", "m": 30},
+    "best member, M=20": {"kind": "drawn", "family": "best-member", "m": 20},
+    "hidden pair, M=20": {"kind": "drawn", "family": "hidden-pair", "m": 20},
+}
+HEAD = ["game", "T", "n", "regret of the limit", "of EvenHand"]
+HEAD += ["EvenHand / limit", "/ unweighted", "/ with the model"]
+
+
+class Truth(NamedTuple):
+    """A game's values of all sets of at most k arms.
+
+    Attributes
+    ----------
+    choose
+        (m + 1, k + 1) binomial coefficients, by which sets are ranked.
+    starts
+        (k,) where the sets of each size begin in
+    values
+        those of all sets, size after size, by rank.
+    expected
+        (k, m) mean over the sets of each size with an arm.
+    """
+
+    choose: Ints
+    starts: Ints
+    values: Floats
+    expected: Floats
+
+    @classmethod
+    def of(cls, game: Game, k: int) -> "Truth":
+        """List all sets and value them."""
+        m = game.m
+        choose = np.array([[comb(n, r) for r in range(k + 1)] for n in range(m + 1)])
+        starts = np.concatenate([[0], np.cumsum(choose[m, 1:])])[:-1]
+        values, expected = np.empty(choose[m, 1:].sum()), np.empty((k, m))
+        for r in range(1, k + 1):
+            sets = all_sets(m, r)
+            inside = np.zeros((len(sets), m), np.bool_)
+            np.put_along_axis(inside, sets, True, axis=1)
+            found = game.value(inside)
+            values[places(sets, np.full(len(sets), r), choose, starts)] = found
+            expected[r - 1] = found @ inside / comb(m - 1, r - 1)
+        return cls(choose, starts, values, expected)
+
+    def look(self, orders: Ints, sizes: Ints) -> Floats:
+        """V of the first arms of each row."""
+        return self.values[places(orders, sizes, self.choose, self.starts)]
+
+
+@compiled
+def places(orders: Ints, sizes: Ints, choose: Ints, starts: Ints) -> Ints:
+    """Where the values of sets stand: a set's rank is the sum of C(a, 1 + members below a)."""
+    found = np.empty(len(orders), np.int64)
+    for i in range(len(orders)):
+        r = sizes[i]
+        place = starts[r - 1]
+        for j in range(r):
+            below = 0
+            for other in range(r):
+                if orders[i, other] < orders[i, j]:
+                    below += 1
+            place += choose[orders[i, j], below + 1]
+        found[i] = place
+    return found
+
+
+class KnownValues(Evidence):
+    """Evidence whose forecast is the truth, and whose merits are the free ones alone.
+
+    Its sums are the learner's own, over a model of worth 0, of rewards less what sets are truly
+    worth. Where nothing was seen of an arm at some size, the truth stands in.
+    """
+
+    def __init__(self, truth: Truth) -> None:
+        k, m = truth.expected.shape
+        super().__init__(m, k)
+        self.truth = truth
+        # plans carry worths for the band, whose centre is noisy without a forecast
+        known = self.forecast._replace(worth=truth.expected[0], expected=truth.expected)
+        self._use(known, Hyper(self.centre, self.spread, self.extra_spread))
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        self._found = None
+        sizes = rows.sizes[:, 0]
+        value = np.where(sizes > 1, self.truth.look(rows.orders, sizes), 0.0)  # z of one arm is y
+        nothing = self.forecast._replace(worth=np.zeros(self.m))
+        against = self.sums, nothing, self.low, True  # no set is added to the model's sums
+        surprises = rewards - value[:, None]
+        told, largest = evidence.absorb(self.singles, self.weighted, *against, *rows, surprises)
+        self.told += told
+        self.largest = max(self.largest, largest)
+
+    def _conclude(self) -> Conclusions:
+        free = self._free(self.forecast)[0]
+        unknown = np.full(self.m, np.nan)  # variances: there is no model of noise
+        hyper = Hyper(self.centre, self.spread, self.extra_spread)
+        return Conclusions(free, unknown, free, unknown, free, unknown, self.forecast, hyper)
+
+
+class WithoutWeights(KnownValues):
+    """The same with plain means."""
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        super().absorb(rows._replace(weights=np.ones(rows.orders.shape)), rewards)
+
+
+class BesideModel(Evidence):
+    """The learner's evidence, model and all, but with free merits whose forecast is the truth."""
+
+    def __init__(self, truth: Truth) -> None:
+        k, m = truth.expected.shape
+        super().__init__(m, k)
+        self.known = KnownValues(truth)
+
+    def absorb(self, rows: Rows, rewards: Floats) -> None:
+        """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        super().absorb(rows, rewards)
+        self.known.absorb(rows, rewards)
+
+    def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
+        """Those over the truth, with the variances that the learner's own have."""
+        own = self.weighted
+        self.weighted = own.copy()
+        self.weighted[:, :, 1] = self.known.weighted[:, :, 1]
+        found = super()._free(forecast._replace(expected=self.known.truth.expected))
+        self.weighted = own
+        return found
+
+
+class Limit(EvenHand):
+    """EvenHand with the free merits of the true V alone."""
+
+    kind: Callable[[Truth], Evidence] = KnownValues
+
+    def __init__(self, game: Game, k: int, *, seed: Seed) -> None:
+        super().__init__(game.m, k, seed=seed)
+        self.game = game
+        self.evidence = self.kind(Truth.of(game, k))
+
+
+class Unweighted(Limit):
+    """The same with means that need no weights, as surprises over the truth have mean 0."""
+
+    kind = WithoutWeights
+
+
+class WithModel(Limit):
+    """EvenHand with the true V as the forecast of its free merits."""
+
+    kind = BesideModel
+
+
+LIMITS = (Limit, Unweighted, WithModel)
+
+
+def regrets(config: dict[str, Any], marks: list[int], n: int, seed: int) -> Floats:
+    """Regret (4, n, marks) of the limits and of EvenHand, on the same games and streams."""
+    found = np.empty((len(LIMITS) + 1, n, len(marks)))
+    for r in range(1, n + 1):
+        game, known = build_game(config, K, replication=r, seed=seed)
+        target = fair_policy(np.maximum(known.merit, 0.0), K)
+        made = [make(game, K, seed=stream(seed, r, "learner")) for make in LIMITS]
+        for i, learner in enumerate([*made, EvenHand(game.m, K, seed=stream(seed, r, "learner"))]):
+            noise = stream(seed, r, "environment")
+            run = simulate(learner, game, max(marks), target=target, seed=noise, checkpoints=marks)
+            found[i, r - 1] = run.regret
+    return found
+
+
+def lines(name: str, marks: list[int], found: Floats) -> list[list[str]]:
+    """A line of the table per mark."""
+    n, shown = found.shape[1], []
+    for j, mark in enumerate(marks):
+        *limits, ours = found[:, :, j]
+        both = limits[0], ours
+        means = (f"{number(x.mean())} ± {number(x.std(ddof=1) / n**0.5)}" for x in both)
+        ratios = (log_ratio(ours, x) for x in limits)
+        times = (f"{np.exp(x.value):.2f} ± {100 * x.stderr:.0f} %" for x in ratios)
+        shown.append([name, f"{mark:.0e}", str(n), *means, *times])
+    return shown
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
+    parser.add_argument("--marks", type=float, nargs="+", default=[1e4, 1e5, 1e6])
+    parser.add_argument("--replications", type=int, default=10, help="at least 2")
+    parser.add_argument("--seed", type=int, default=23)
+    given = parser.parse_args()
+    marks, rows = sorted(map(round, given.marks)), list[list[str]]()
+    for name in given.games:
+        rows += lines(name, marks, regrets(GAMES[name], marks, given.replications, given.seed))
+    print(plain_table(HEAD, rows))
+
+
+if __name__ == "__main__":
+    main()
