@@ -245,7 +245,7 @@ def test_a_number_is_changed_for_a_while():
 
 
 def test_a_number_that_is_not_read_is_told_from_one_that_does_not_matter():
-    names = [f"{__name__}:NUMBER", "evenhand.learners.even_hand:GROWTH"]
+    names = [f"{__name__}:NUMBER", "evenhand.learners.proportional:GROWTH"]
     varied = sensitivity.constants(names)
     text = sensitivity.table(varied, {"kind": "even-hand"}, ["synthetic"], 800, 2, 1)
     rows = text.splitlines()[2:]
