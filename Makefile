@@ -12,14 +12,22 @@ PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
 DOCS   := $(VENV)/.ready-docs
 
-.PHONY: test demo slow docs figures bench format clean-cache clean
+.PHONY: test types design-tests demo slow docs figures bench format clean-cache clean
 
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory --jobs=2 types design-tests
+	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
+
+types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist worksteal -q
+
+# one core compiles what most other tests use while the other checks types; the two processes that
+# follow find it on disk instead of compiling it twice
+design-tests: $(READY)
+	$(BIN)/pytest -q tests/contract/test_design.py
 
 demo: $(READY)
 	$(BIN)/evenhand reproduce fig1 --max-horizon 1e6 --replications 5 --results demo

@@ -26,7 +26,7 @@ def check_claims(runs, *, resolution):
 
 
 @estimators
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("k", [1, 3, 5])
 @pytest.mark.parametrize("make", GAMES.values(), ids=GAMES)
 def test_estimates_are_the_merits(make, k, estimate):
     game = make()

@@ -65,8 +65,8 @@ def test_iw_ksvfair_refreshed_on_schedule_has_the_mean_regret_of_every_round():
 
 
 def test_gap_e_refreshed_on_schedule_has_the_mean_regret_of_every_round():
-    letter = final_regrets(gap_letter, 20, 5, 20_000, 8)
-    schedule = final_regrets(gap_short, 20, 5, 20_000, 8)
+    letter = final_regrets(gap_letter, 20, 5, 10_000, 8)
+    schedule = final_regrets(gap_short, 20, 5, 10_000, 8)
     check_mean(letter - schedule, 0.0, resolution=0.4 * letter.mean())
 
 
@@ -93,7 +93,10 @@ def test_enumerated_and_scalable_designs_have_the_same_mean_regret_at_the_papers
     check_mean(one - other, 0.0, resolution=0.6 * one.mean())
 
 
-@pytest.mark.parametrize(("horizon", "size"), [(10**4, 7e3), (10**5, 2.9e4), (10**6, 1.2e5)])
+@pytest.mark.parametrize(
+    ("horizon", "size"),
+    [(10**4, 7e3), (10**5, 2.9e4), pytest.param(10**6, 1.2e5, marks=pytest.mark.slow)],
+)
 def test_regret_of_iw_ksvfair_is_of_the_known_size(horizon, size):
     assert final_regrets(iw, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
 
@@ -105,7 +108,7 @@ def test_regret_of_even_hand_is_of_the_known_size(horizon, size):
 
 
 def test_without_mixing_regret_is_an_order_of_magnitude_larger():
-    assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 4).min() > 10 * 1.2e5
+    assert final_regrets(IWKSVFair.no_mix, 20, 5, 10**6, 2).min() > 10 * 1.2e5
 
 
 def test_even_hand_has_a_small_fraction_of_the_papers_regret():
