@@ -54,6 +54,7 @@ iw_short = partial(IWKSVFair, gamma=0.8, growth=0.005)
 gap_short = partial(GapE, growth=0.005)
 
 
+@pytest.mark.slow
 def test_iw_ksvfair_refreshed_on_schedule_has_the_mean_regret_of_every_round():
     letter = final_regrets(iw_letter, 20, 5, 20_000, 8)
     schedule = final_regrets(iw_short, 20, 5, 20_000, 40)
@@ -64,6 +65,7 @@ def test_iw_ksvfair_refreshed_on_schedule_has_the_mean_regret_of_every_round():
         check_mean(hardly - schedule, 0.0, resolution=hardly.mean())
 
 
+@pytest.mark.slow
 def test_gap_e_refreshed_on_schedule_has_the_mean_regret_of_every_round():
     letter = final_regrets(gap_letter, 20, 5, 10_000, 8)
     schedule = final_regrets(gap_short, 20, 5, 10_000, 8)
@@ -101,7 +103,9 @@ def test_regret_of_iw_ksvfair_is_of_the_known_size(horizon, size):
     assert final_regrets(iw, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)
 
 
-@pytest.mark.parametrize(("horizon", "size"), [(10**4, 460), (10**5, 1470)])
+@pytest.mark.parametrize(
+    ("horizon", "size"), [(10**4, 460), pytest.param(10**5, 1470, marks=pytest.mark.slow)]
+)
 def test_regret_of_even_hand_is_of_the_known_size(horizon, size):
     """Sizes are means of 40 replications; a fifth is more than four standard errors of ten."""
     assert final_regrets(even_hand, 20, 5, horizon, 10).mean() == pytest.approx(size, rel=0.2)

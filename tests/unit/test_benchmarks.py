@@ -20,7 +20,8 @@ def no_download(monkeypatch, tmp_path):
 
 
 # the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling
-SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n == "runs" else n for n in ALL]
+SLOW = {"runs", "footprint"}
+SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ALL]
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -244,6 +244,7 @@ def test_a_number_is_changed_for_a_while():
     assert (THIS, NUMBER) == ((2.0, 8.0), 3.0)
 
 
+@pytest.mark.slow
 def test_a_number_that_is_not_read_is_told_from_one_that_does_not_matter():
     names = [f"{__name__}:NUMBER", "evenhand.learners.proportional:GROWTH"]
     varied = sensitivity.constants(names)

@@ -165,7 +165,7 @@ def test_a_wrong_model_is_overruled(monkeypatch):
         return expected, merits._replace(value=np.full(5, 0.1))
 
     monkeypatch.setattr(evidence.model, "expectations", blind)
-    found = [errors(game, 3, [1000, 60_000], s) for s in range(8)]
+    found = [errors(game, 3, [1000, 60_000], s) for s in range(4)]
     check_fallen(found, 0.5)  # a plateau would stay
     monkeypatch.setattr(evidence, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
     stuck = errors(game, 3, [1000, 20_000], 0)  # negative control: without the correction

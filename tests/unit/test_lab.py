@@ -86,8 +86,11 @@ def test_presets_share_cells():
 
 @pytest.mark.parametrize(
     "name",
-    "fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda evenhand lower-bound timing "
-    "full-pages rare-rewards".split(),
+    [
+        *"fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda lower-bound timing".split(),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("evenhand", "full-pages")),
+        "rare-rewards",
+    ],
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
     """Every line of every preset, at a horizon its constants still allow."""
