@@ -3,7 +3,7 @@
     python -m benchmarks.deployments shop cover --worlds 6 --base-seed 900 --late 0 2000
     python -m benchmarks.deployments shop --full 0.95 --learner my.module:factory
 
-A factory is called as ``factory(m, k, seed=generator)``, with ``sizes=`` where ``--full`` is given.
+A factory is called as ``factory(m, k, seed=generator)``, with ``full=`` where ``--full`` is given.
 Worlds are those of replications 1, 2, ... of the base seed: the same for every learner.
 """
 
@@ -21,7 +21,6 @@ from evenhand.lab.learners import KINDS
 from evenhand.lab.readings import Honesty, Reading, condense
 from evenhand.learners import Learner
 from evenhand.randomness.streams import stream
-from evenhand.typing import Floats
 
 MARKS = (5_000, 20_000, 80_000)
 Factory = Callable[..., Learner]
@@ -78,13 +77,6 @@ def line(honesty: Honesty) -> str:
     )
 
 
-def mostly_full(k: int, full: float) -> Floats:
-    """Shares of sizes: full sets so often, the other sizes evenly."""
-    shares = np.full(k, (1.0 - full) / max(1, k - 1))
-    shares[-1] = full
-    return shares / shares.sum()
-
-
 def factory(name: str, full: float | None) -> Factory:
     """A learner's class by its lab name, or a function as module:function."""
     if ":" in name:
@@ -94,7 +86,7 @@ def factory(name: str, full: float | None) -> Factory:
         found = KINDS[name].learner
     if full is None:
         return found
-    return lambda m, k, seed: found(m, k, sizes=mostly_full(k, full), seed=seed)
+    return lambda m, k, seed: found(m, k, full=full, seed=seed)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks import posteriors
-from benchmarks.deployments import MARKS, WORLDS, World, line, mostly_full, settings
+from benchmarks.deployments import MARKS, WORLDS, World, line, settings
 from benchmarks.posteriors import Known, Told
 from evenhand.exchange import SetPlan
 from evenhand.files import replacing
@@ -183,7 +183,11 @@ def main() -> None:
         keep(given.results, given.replications)
     for name in given.worlds:
         world, start = WORLDS[name], time.perf_counter()
-        full = None if given.full is None else mostly_full(world.k, given.full)
+        full = (
+            None
+            if given.full is None
+            else EvenHand(2 * world.k, world.k, full=given.full, seed=0).sizes
+        )
         sizes = EvenHand(world.k, world.k, sizes=full, seed=1).sizes
         built = settings(world, given.base_seed, given.n)
         for called, conclude in oracles(name, world).items():

@@ -237,7 +237,6 @@ def test_deployments_are_some_of_the_presets():
 
 
 def test_a_number_is_changed_for_a_while():
-    assert deployments.mostly_full(3, 0.9) == pytest.approx([0.05, 0.05, 0.9])
     first, second, plain = sensitivity.constants([f"{__name__}:THIS", f"{__name__}:NUMBER"])
     with second.times(1.5), plain.times(2.0):
         assert (first.value, second.value, plain.value) == (2.0, 12.0, 6.0)

@@ -417,3 +417,17 @@ def test_sizes_are_asked_as_often_as_wanted():
 def test_levels_are_checked(level):
     with pytest.raises(ValueError, match="level must lie"):
         EvenHand(5, 3, seed=1).intervals(level)
+
+
+def test_full_is_the_share_of_full_sets_and_half_of_the_others_hold_one_arm(tmp_path):
+    learner = EvenHand(8, 4, full=0.9, seed=1)
+    np.testing.assert_allclose(learner.sizes, [0.05, 0.025, 0.025, 0.9], rtol=1e-12)
+    np.testing.assert_allclose(EvenHand(3, 2, full=0.9, seed=1).sizes, [0.1, 0.9], rtol=1e-12)
+    np.testing.assert_allclose(EvenHand(3, 1, full=0.9, seed=1).sizes, [1.0])
+    evenhand.save(learner, tmp_path / "learner.npz")
+    np.testing.assert_array_equal(evenhand.load(tmp_path / "learner.npz").sizes, learner.sizes)
+    for wrong in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="full must lie"):
+            EvenHand(8, 4, full=wrong, seed=1)
+    with pytest.raises(ValueError, match="not both"):
+        EvenHand(8, 4, full=0.9, sizes=[1, 1, 1, 1], seed=1)

@@ -127,8 +127,8 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     def intervals(self, level: float = 0.95) -> Floats:
         """Intervals (m, 2) for the full-set values, valid at whatever time one chooses to look.
 
-        An asymptotic confidence sequence, as in :meth:`evenhand.learners.EvenHand.intervals`. Each
-        arm's interval holds with this level, not all of them together.
+        An asymptotic confidence sequence: it holds in the limit, where those of EvenHand are proved
+        for finite samples. Each arm's interval holds with this level, not all of them together.
         """
         width = anytime_width(level, self.evidence.told, self.m)
         found = self.evidence.estimate()

@@ -244,8 +244,8 @@ class Learner(ABC):
     def warm(self) -> None:
         """Compile now what this learner may need later, so that no other call waits for it.
 
-        Where nothing is compiled yet that takes some ten seconds; compiled code is kept on disk. A
-        throw-away learner with the same options does the work: this one stays as it is.
+        Where nothing is compiled yet that takes some fifteen seconds; compiled code is kept on
+        disk. A throw-away learner with the same options does the work: this one stays as it is.
         """
         kind = type(self)
         given = arguments(kind, self._config())
