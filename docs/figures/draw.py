@@ -106,10 +106,10 @@ def head_start() -> Figure:
         axes.plot(per_arm, apart.mean(axis=0), "o-", color=colour, label=label)
         print(label, dict(zip(per_arm.tolist(), apart.mean(axis=0).round(3).tolist(), strict=True)))
     axes.axhline(1.0, color="black", lw=0.8, ls=":")
-    axes.annotate("sharing equally", (per_arm[-1], 1.0), ha="right", va="bottom")
-    axes.set(xscale="log", ylim=(0, None), xlabel="queries per arm")
+    axes.annotate("sharing equally", (per_arm[-1], 1.01), ha="right", va="bottom")
+    axes.set(xscale="log", ylim=(0, 1.1), xlabel="queries per arm")
     axes.set_ylabel("distance from what is due")
-    axes.legend()
+    axes.legend(loc="center left")
     return figure
 
 
