@@ -78,16 +78,12 @@ class SetFunction(NoisyMean):
         if not callable(f):
             raise TypeError(f"f must be a function of a frozenset of arms, got {f!r}")
 
-        def of_matrix(sets: Bools) -> Floats:
-            arms = [frozenset(np.flatnonzero(row).tolist()) for row in sets]
-            with _explained("f was given a frozenset of arms"):
-                answers = [f(one) for one in arms]
-            for answer in answers:
-                if np.ndim(answer) != 0:
-                    raise ValueError(f"f must return one number per set, got {answer!r}")
-            return np.array(answers)
+        return cls(_PerSet(f), m, noise=noise, rewards=rewards, empty=empty)
 
-        return cls(of_matrix, m, noise=noise, rewards=rewards, empty=empty)
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the function is one of a single set, made by :meth:`per_set`."""
+        return isinstance(self.f, _PerSet)
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
@@ -116,6 +112,22 @@ class SetFunction(NoisyMean):
             arms = np.flatnonzero(sets[worst]).tolist()
             raise ValueError(f"f must return finite values, got {values[worst]} for the set {arms}")
         return values
+
+
+class _PerSet:
+    """A function of one set as one of many: a class, so that other processes can be sent it."""
+
+    def __init__(self, f: Callable[[frozenset[Any]], float]) -> None:
+        self.f = f
+
+    def __call__(self, sets: Bools) -> Floats:
+        arms = [frozenset(np.flatnonzero(row).tolist()) for row in sets]
+        with _explained("f was given a frozenset of arms"):
+            answers = [self.f(one) for one in arms]
+        for answer in answers:
+            if np.ndim(answer) != 0:
+                raise ValueError(f"f must return one number per set, got {answer!r}")
+        return np.array(answers)
 
 
 @contextmanager

@@ -141,9 +141,11 @@ def with_merit(game: Game, k: int, seed: int) -> Setting:
     if isinstance(game, IndependentCascade):
         return Setting(game, merit.reverse_reachable(game, k, SETS_PER_ARM * game.m, rng))
     try:
-        return Setting(game, Estimate(merit.kshapley(game, k), np.zeros(game.m), queries=0))
+        return Setting(
+            game, Estimate(merit.kshapley(game, k, progress=False), np.zeros(game.m), queries=0)
+        )
     except ValueError:  # too many sets to list
-        return Setting(game, merit.stratified(game, k, N_QUERIES, rng))
+        return Setting(game, merit.stratified(game, k, N_QUERIES, rng, progress=False))
 
 
 def options_of(kind: str) -> set[str]:
