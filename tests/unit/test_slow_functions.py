@@ -395,7 +395,7 @@ def test_errors_of_the_function_come_back_with_the_set():
 
     with ThreadPoolExecutor(2) as executor, pytest.raises(ZeroDivisionError) as caught:
         kshapley(games.SetFunction.per_set(broken, M), K, executor=executor)
-    assert any("[[1, 3]]" in note for note in caught.value.__notes__)
+    assert any("[1, 3]" in note for note in caught.value.__notes__)
 
 
 class Unpicklable:

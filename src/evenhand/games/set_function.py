@@ -121,9 +121,11 @@ class _PerSet:
         self.f = f
 
     def __call__(self, sets: Bools) -> Floats:
-        arms = [frozenset(np.flatnonzero(row).tolist()) for row in sets]
-        with _explained("f was given a frozenset of arms"):
-            answers = [self.f(one) for one in arms]
+        answers = []
+        for row in sets:
+            one = frozenset(np.flatnonzero(row).tolist())
+            with _explained(f"f was given a frozenset of arms: {sorted(one)}"):
+                answers.append(self.f(one))
         for answer in answers:
             if np.ndim(answer) != 0:
                 raise ValueError(f"f must return one number per set, got {answer!r}")

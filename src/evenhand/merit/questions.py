@@ -40,13 +40,15 @@ class Values:
         """Ask the game (n, 1)."""
         sets = np.unpackbits(self.packed, axis=1, count=self.m).astype(np.bool_)
         found = np.empty((len(sets), 1))
-        for start in range(0, len(sets), self.batch):
-            part = sets[start : start + self.batch]
+        # a function of one set sees one set, however many are handed over
+        batch = len(sets) if getattr(game, "one_by_one", False) else self.batch
+        for start in range(0, len(sets), batch):
+            part = sets[start : start + batch]
             try:
-                found[start : start + self.batch, 0] = game.value(part)
+                found[start : start + batch, 0] = game.value(part)
             except Exception as error:
-                shown = [np.flatnonzero(row).tolist() for row in part[:3]]
-                error.add_note(f"while the game was asked for the sets {shown}")
+                if len(part) == 1:
+                    error.add_note(f"the set was {np.flatnonzero(part[0]).tolist()}")
                 raise
         return found
 

@@ -11,7 +11,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -243,22 +245,28 @@ def remember(name: str, game: Any) -> None:
 
 
 def pickled(game: Any) -> bytes:
-    """Return the game, or what makes it, as bytes; lambdas too where cloudpickle is installed."""
+    """Return the game, or what makes it, as bytes.
+
+    By cloudpickle where it is installed, as it is with loky, joblib and Dask: it sends lambdas and
+    the functions of a script or notebook too.
+    """
     sent = Remade(game.remake) if callable(getattr(game, "remake", None)) else game
     try:
-        return pickle.dumps(sent)
-    except Exception as error:  # pickle raises whatever an object's own methods do
-        try:
-            import cloudpickle
+        return bytes(pickler().dumps(sent))
+    except Exception as error:  # whatever an object's own methods raise
+        raise TypeError(
+            f"game must be one that can be sent to other processes, got {error}; define its "
+            "function at the top of a module, use a ThreadPoolExecutor, or give the game an "
+            "attribute remake, a function of such a module that makes it"
+        ) from None
 
-            return bytes(cloudpickle.dumps(sent))
-        except Exception:
-            raise TypeError(
-                f"game must be one that pickle can send to other processes, got {error}; define "
-                "its function at the top of a module, install cloudpickle, use a "
-                "ThreadPoolExecutor, or give the game an attribute remake, a function of such a "
-                "module that makes it"
-            ) from None
+
+def pickler() -> Any:
+    """Return cloudpickle, or that inside joblib, or pickle."""
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
+        with suppress(ImportError):
+            return import_module(name)
+    return pickle
 
 
 def count_workers(executor: Any) -> int:
