@@ -78,11 +78,11 @@ def horvitz_thompson(
     Examples
     --------
     >>> from evenhand.designs import ConditionalPoisson
-    >>> size = np.array([10, 20, 30, 40, 60, 80.0])  # known of all units
+    >>> size = np.array([10, 20, 30, 40, 50, 60.0])  # known of all units
     >>> design = ConditionalPoisson.fit(3 * size / size.sum())
-    >>> row = design.sample(1, np.random.default_rng(1))[0]
-    >>> horvitz_thompson(size[row], row, design)  # y is in proportion to the marginals
-    HorvitzThompson(total=240, mean=40, syg_variance=0, hajek_variance=0)
+    >>> y = np.array([12, 19, 35, 38, 55, 56.0])  # seen in the sample alone; sums to 215
+    >>> horvitz_thompson(y[[1, 3, 4]], [1, 3, 4], design)
+    HorvitzThompson(total=210, mean=35, syg_variance=49.5748, hajek_variance=37.8)
     """
     if not isinstance(design, Design):
         raise TypeError(f"design must be one of evenhand.designs, got {type(design).__name__}")
@@ -95,9 +95,10 @@ def horvitz_thompson(
     pi = design.marginals[rows]
     never = np.flatnonzero(design.marginals <= 0.0)
     if len(never):
+        unit = design.label(never).tolist()[0]
         raise ValueError(
-            f"marginals of all units must be above 0, got 0 for unit {design.label(never).tolist()[0]!r}, "
-            "of which no sample can say anything; take it out of the population"
+            f"marginals of all units must be above 0, got 0 for unit {unit!r}, of which "
+            "no sample can say anything; take it out of the population"
         )
     scaled = values / pi
     rest = 1.0 - pi

@@ -32,7 +32,7 @@ class Sampford(ExplicitDesign):
     --------
     >>> design = Sampford.fit([0.9, 0.6, 0.4, 0.1])
     >>> np.exp(design.log_prob([[0, 1], [2, 3]])).round(4)
-    array([0.5367, 0.0088])
+    array([0.5084, 0.0084])
     """
 
     def __init__(self, marginals: Floats, k: int) -> None:
