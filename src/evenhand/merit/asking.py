@@ -137,7 +137,10 @@ class Asked(NoisyMean):
         return found
 
     def _observe(self, sets: Bools, rng: np.random.Generator) -> Floats:
-        rewards = super()._observe(sets, rng)
+        if self.noise is None:  # merits are defined for values in any range
+            rewards = self.value(sets) + self.empty
+        else:
+            rewards = super()._observe(sets, rng)
         rewards[self._missing] = np.nan
         return rewards
 
