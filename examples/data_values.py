@@ -57,7 +57,7 @@ def main() -> None:
     theirs = shapiq.ExactComputer(adapters.to_shapiq_game(table), n_players=M)("SV", order=1)
     assert np.allclose(adapters.from_shapiq_values(theirs), exact)  # K = M: the Shapley value
     errors: dict[str, list[float]] = {"evenhand, stratified": [], "shapiq, KernelSHAP": []}
-    for seed in range(20):
+    for seed in range(10):
         calls[0] = 0
         ours = evenhand.merit.stratified(table, M, budget, np.random.default_rng(seed))
         assert calls[0] <= budget

@@ -255,6 +255,7 @@ class Contour:
         self._turn: ComplexFloats = np.append(1.0, cosines + 1j * sines)
         weights = np.append(1.0, 2.0 * (real + 1j * imaginary))  # conjugate points come in pairs
         self._weights: ComplexFloats = weights / weights.real.sum()
+        self.n_points = len(self._turn)
 
     def heads(self, arms: Ints) -> ComplexFloats:
         """Chance of head of each arm at each point (n, points)."""

@@ -8,9 +8,16 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals
 from evenhand.designs.calibration import REST, fix_certain
-from evenhand.designs.conditional_poisson import ConditionalPoisson, Contour, sum_weights
+from evenhand.designs.conditional_poisson import (
+    ComplexFloats,
+    ConditionalPoisson,
+    Contour,
+    sum_weights,
+)
 from evenhand.designs.design import ExplicitDesign
 from evenhand.typing import Floats, Ints
+
+BLOCK_CELLS = 2**20  # complex numbers held at once
 
 
 class Sampford(ExplicitDesign):
@@ -109,18 +116,22 @@ class Sampford(ExplicitDesign):
         two arms, both are in the set of K - 1 and the single arm is a third one outside of it, or
         one of the two is the single arm.
         """
-        contour = Contour(inner)
-        pi, heads = self.marginals[self._free], contour.heads(np.arange(len(self._free)))
-        single = pi[:, None] * (1.0 - heads)  # (n, points): is the single arm, and not in the set
-        total = single.sum(axis=0)
+        contour, pi = Contour(inner), self.marginals[self._free]
+
+        def heads_and_single(arms: Ints) -> tuple[ComplexFloats, ComplexFloats]:
+            heads = contour.heads(arms)
+            return heads, pi[arms, None] * (1.0 - heads)  # is the single arm, and not in the set
+
+        total: ComplexFloats = np.zeros(contour.n_points, np.complex128)
+        step = max(1, BLOCK_CELLS // contour.n_points)
+        for start in range(0, len(pi), step):
+            arms = np.arange(start, min(start + step, len(pi)))
+            total += heads_and_single(arms)[1].sum(axis=0)
+        (a, u), (b, v) = heads_and_single(first.reshape(-1)), heads_and_single(second)
         if first.ndim == 2:  # all pairs
-            a, b = heads[first[:, 0]], heads[second]
-            u, v = single[first[:, 0]], single[second]
-            both = contour.mean_products(a * total, b) - contour.mean_products(a * u, b)
-            both += contour.mean_products(u, b) + contour.mean_products(a, v)
-            both -= contour.mean_products(a, b * v)
+            both = contour.mean_products(a * (total - u) + u, b)
+            both += contour.mean_products(a, v) - contour.mean_products(a, b * v)
         else:
-            a, b, u, v = heads[first], heads[second], single[first], single[second]
             both = contour.mean(a * b * (total - u - v) + u * b + a * v)
         return both / contour.mean(total[None, :])[0]
 
