@@ -456,3 +456,47 @@ def test_the_bar_says_how_long_it_will_take():
     assert "40 of 100 (40%), 30 s left" in file.getvalue()
     bar.close()
     assert file.getvalue().endswith("\r")
+
+
+def test_an_error_of_the_function_leaves_the_other_values_in_the_cache(tmp_path):
+    cache = merit.Cache(tmp_path / "values.db")
+
+    def broken(arms):
+        if arms == frozenset([0, 1, 4]):
+            raise ZeroDivisionError
+        return worth(arms)
+
+    with ThreadPoolExecutor(2) as executor, pytest.raises(ZeroDivisionError):
+        kshapley(games.SetFunction.per_set(broken, M), K, executor=executor, cache=cache)
+    sets, values = cache.values()
+    assert len(sets) >= 6 + 15
+    np.testing.assert_array_equal(values, GAMES["exact"].value(sets))
+
+
+def test_cascades_are_drawn_by_workers_too(processes):
+    game = games.IndependentCascade([[0, 1], [1, 2], [0, 3], [3, 2]], m=5, p=0.5)
+    truth = merit.reverse_reachable(game, 2, 50_000, np.random.default_rng(1)).merit
+    for estimator in (merit.stratified, merit.monte_carlo):
+        one = estimator(game, 2, 2000, np.random.default_rng(2), executor=processes)
+        with ThreadPoolExecutor(3) as threads:
+            other = estimator(game, 2, 2000, np.random.default_rng(2), executor=threads)
+        np.testing.assert_array_equal(one.merit, other.merit)
+        assert np.all(np.abs(one.merit - truth) < 5 * one.stderr + 0.01)
+
+
+def test_ctrl_c_in_the_fingerprint_leaves_nothing_wrong_behind(tmp_path):
+    cache = merit.Cache(tmp_path / "values.db")
+    calls = []
+
+    def stopping(arms):
+        calls.append(arms)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return worth(arms)
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(merit.Unfinished):
+        kshapley(games.SetFunction.per_set(stopping, M), K, executor=executor, cache=cache)
+    found = kshapley(GAMES["exact"], K, cache=cache)
+    np.testing.assert_array_equal(found, kshapley(GAMES["exact"], K))
+    sets, values = cache.values()
+    np.testing.assert_array_equal(values, GAMES["exact"].value(sets))

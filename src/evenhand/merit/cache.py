@@ -134,6 +134,10 @@ class Cache:
                     "name another file, or raise tolerance if the function itself is random"
                 )
 
+    def known(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
+        """Return the answers that are known."""
+        return {key: read(answer) for key, answer in self._select("answers", keys)}
+
     def take(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Floats], set[bytes]]:
         """Return the answers that are known, and which of the others other processes are at.
 
@@ -143,7 +147,7 @@ class Cache:
         now = time.time()
         with self._file:
             self._file.execute("BEGIN IMMEDIATE")
-            known = {key: read(answer) for key, answer in self._select("answers", keys)}
+            known = self.known(keys)
             others = {
                 key
                 for key, owner in self._select("taken", keys, now - LEASE)

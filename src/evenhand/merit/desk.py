@@ -43,18 +43,19 @@ class Desk:
     def ask(self, question: Question) -> Floats:
         """Answers (n, s) of all rows; nan for those that Ctrl-C left without one."""
         found = np.full((len(question), question.width), np.nan)
-        if self.stopped:
+        if self.stopped or not self._is_its_game(type(question)):
             return found
         keys = [] if self._cache is None else question.keys()
         try:
-            self._check_fingerprint(type(question))
             take = in_order(len(found)) if self._cache is None else self._taker(keys, found)
             for rows, answers in self._workers.ask(question, take):
                 self._put(rows, answers, keys, found)
-        except KeyboardInterrupt:
-            self.stopped = True
+        except BaseException as error:  # of the function too: what came back meanwhile is kept
             for rows, answers in self._workers.finished():
                 self._put(rows, answers, keys, found)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            self.stopped = True
         return found
 
     def _put(self, rows: Ints, answers: Floats, keys: list[bytes], found: Floats) -> None:
@@ -66,8 +67,15 @@ class Desk:
 
     def _taker(self, keys: list[bytes], found: Floats) -> Take:
         """Return a function that gives the next rows to ask, and fills in those that are known."""
-        cache, left, others = self._cache, deque(range(len(found))), deque[int]()
+        cache, left, others = self._cache, deque[int](), deque[int]()
         assert cache is not None
+        known = cache.known(keys)
+        for row, key in enumerate(keys):
+            if key in known:
+                found[row] = known[key]
+                self._note(found[row].size, 0)
+            else:
+                left.append(row)
 
         def take(most: int) -> Ints | None:
             while left or others:
@@ -90,10 +98,13 @@ class Desk:
 
         return take
 
-    def _check_fingerprint(self, kind: type) -> None:
-        """Let the cache compare what the game says of two fixed sets, once per kind of question."""
+    def _is_its_game(self, kind: type) -> bool:
+        """Let the cache compare what the game says of two fixed sets, once per kind of question.
+
+        Another game is refused; False after Ctrl-C.
+        """
         if self._cache is None or self._cache.tolerance == np.inf or kind in self._checked:
-            return
+            return True
         ends = np.array([np.arange(self._size), np.arange(self._m - self._size, self._m)])
         fixed: Question
         if kind is Draws:
@@ -104,8 +115,13 @@ class Desk:
             sets[np.arange(PRINTS)[:, None], ends] = True
             fixed = Values.of(sets, 1)
         found = np.empty((PRINTS, 1))
-        for rows, answers in self._workers.ask(fixed, in_order(PRINTS)):
-            found[rows] = answers
+        try:
+            for rows, answers in self._workers.ask(fixed, in_order(PRINTS)):
+                found[rows] = answers
+        except KeyboardInterrupt:
+            self.stopped = True
+            return False
         self._cache.check(fixed.keys(), found)
         self._cache.keep(fixed.keys(), found)
         self._checked.add(kind)
+        return True

@@ -118,7 +118,7 @@ class Workers:
                 time.sleep(POLL_SECONDS)  # others are at work on the rows that are left
                 continue
             done, _ = wait(self._running, POLL_SECONDS, FIRST_COMPLETED)
-            for future in done:
+            for future in sorted(done, key=failed):  # what came back counts before what broke
                 yield from self._receive(future)
 
     def finished(self) -> Found:
@@ -126,7 +126,7 @@ class Workers:
         for future, task in list(self._running.items()):
             if not future.done():
                 future.cancel()
-            elif not future.cancelled() and future.exception() is None and future.result():
+            elif not failed(future) and future.result():
                 yield task.rows, future.result()[0]
         self._running.clear()
         self._again.clear()
@@ -196,6 +196,11 @@ class Workers:
         if time.monotonic() > self._count_at + 1.0:  # a cluster may grow
             self._counted, self._count_at = count_workers(self._executor), time.monotonic()
         return self._counted
+
+
+def failed(future: "Future[Any]") -> bool:
+    """Whether a future that is done has no answer."""
+    return future.cancelled() or future.exception() is not None
 
 
 def in_order(n: int) -> Take:
