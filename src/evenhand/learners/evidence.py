@@ -17,7 +17,7 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_set, add_sets, look
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets
 from evenhand.learners.posterior import Information
 from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
 
@@ -25,25 +25,22 @@ REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: 
 
 
 @compiled
-def absorb(
+def add_rewards(
     singles: Floats,
     weighted: Floats,
-    sums: Sums,
-    forecast: Forecast,
-    low: float,
-    keep: bool,
+    expected: Floats,
     orders: Ints,
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
+    looks: Floats,
 ) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped.
+    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
 
-    ``weights`` (n, k) are those of the members. Where larger sets are to be kept they are not added
-    to ``sums``. Returns how many rewards there were, and the largest of their weights.
+    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
+    Returns how many rewards there were, and the largest of their weights.
     """
     k = orders.shape[1]
-    others = np.empty(k)
     told, largest = 0, 0.0
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
@@ -58,18 +55,15 @@ def absorb(
             cell[3] += y * y * y
             cell[4] += y * y * y * y
             continue
-        seen = look(forecast, low, orders[i], r, others)
-        if not keep:
-            add_set(sums, forecast, orders[i], r, others, seen, y)
-        surprise = y - seen[0] + forecast.met[r - 1] * seen[1]
+        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
-            cell = weighted[r - 1, a]
+            cell = weighted[r - 2, a]
             cell[0] += w
-            cell[1] += w * (surprise + forecast.expected[r - 1, a])
+            cell[1] += w * (surprise + expected[r - 1, a])
             cell[2] += w * w
-            cell[3] += w * w * seen[5]
+            cell[3] += w * w * variance
     return told, largest
 
 
@@ -112,8 +106,8 @@ class Evidence:
     singles
         (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
     weighted
-        (k, m, 4) per size and arm, with w a member's weight, z the reward corrected by the forecast
-        and v its variance: w, w z, w^2 and w^2 v. Row 0 is not used.
+        (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
+        by the forecast and v its variance: w, w z, w^2 and w^2 v.
     orders, rewards
         The larger sets that are kept, and what they brought.
     told
@@ -126,7 +120,7 @@ class Evidence:
 
     def __init__(self, m: int, k: int, low: float = 0.0) -> None:
         self.m, self.k, self.low = m, k, low
-        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
+        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
         self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
@@ -158,15 +152,17 @@ class Evidence:
     @property
     def seen(self) -> Floats:
         """(k, m) sum of weights by size and arm."""
-        counts = self.weighted[:, :, 0].copy()
-        counts[0] = self.singles[:, 0]
-        return counts
+        return np.concatenate([self.singles[None, :, 0], self.weighted[:, :, 0]])
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
-        against = self.sums, self.forecast, self.low, self.keeping == 1
-        told, largest = absorb(self.singles, self.weighted, *against, *rows, rewards)
+        # larger sets that are kept are not added to the sums
+        sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
+        looks = np.empty((len(rewards), self.k + 3))
+        add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
+        free = self.singles, self.weighted, self.expected
+        told, largest = add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -185,9 +181,10 @@ class Evidence:
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        looks = np.empty((len(self.orders), self.k + 2))
-        add_sets(sums, forecast, self.low, self.orders, self.rewards, looks)
-        return sums, Kept(self.orders, looks)
+        orders, rewards = self.orders.astype(np.int64), self.rewards.astype(np.float64)
+        sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
+        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
+        return sums, Kept(orders, looks)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -263,7 +260,7 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, Kept(self.orders, np.empty((0, self.k + 2)))
+        sums, kept = self.sums, None
         for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
             if self.keeping:
                 sums, kept = self._linearised(forecast)
