@@ -28,7 +28,7 @@ OWN_REFERENCE = np.array([[7, 0], [8, 1]])
 
 def width(k: int) -> int:
     """Numbers that evidence holds of one arm."""
-    return 5 + 4 * k + 4 * k + 13 + 7
+    return 5 + 8 * (k - 1) + 13 + 7
 
 
 def pack(evidence: "Evidence") -> Floats:

@@ -215,9 +215,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
-        total, _, squares, _ = np.moveaxis(self.evidence.weighted, 2, 0)
-        effective = total**2 / np.where(squares > 0.0, squares, 1.0)
-        effective[0] = self.evidence.singles[:, 0]
+        effective, squares = self.evidence.seen, self.evidence.weighted[:, :, 2]
+        effective[1:] *= effective[1:] / np.where(squares > 0.0, squares, 1.0)
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
             effective,

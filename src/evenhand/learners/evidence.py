@@ -17,7 +17,7 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_set, add_sets, look
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
@@ -25,25 +25,22 @@ REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: 
 
 
 @compiled
-def absorb(
+def add_rewards(
     singles: Floats,
     weighted: Floats,
-    sums: Sums,
-    forecast: Forecast,
-    low: float,
-    keep: bool,
+    expected: Floats,
     orders: Ints,
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
+    looks: Floats,
 ) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped.
+    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
 
-    ``weights`` (n, k) are those of the members. Where larger sets are to be kept they are not added
-    to ``sums``. Returns how many rewards there were, and the largest of their weights.
+    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
+    Returns how many rewards there were, and the largest of their weights.
     """
     k = orders.shape[1]
-    others = np.empty(k)
     told, largest = 0, 0.0
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
@@ -58,18 +55,15 @@ def absorb(
             cell[3] += y * y * y
             cell[4] += y * y * y * y
             continue
-        seen = look(forecast, low, orders[i], r, others)
-        if not keep:
-            add_set(sums, forecast, orders[i], r, others, seen, y)
-        surprise = y - seen[0] + forecast.met[r - 1] * seen[1]
+        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
-            cell = weighted[r - 1, a]
+            cell = weighted[r - 2, a]
             cell[0] += w
-            cell[1] += w * (surprise + forecast.expected[r - 1, a])
+            cell[1] += w * (surprise + expected[r - 1, a])
             cell[2] += w * w
-            cell[3] += w * w * seen[5]
+            cell[3] += w * w * variance
     return told, largest
 
 
@@ -99,7 +93,7 @@ def fields(m: int, k: int) -> Fields:
 
 
 def _all_or_none(carried: Floats, k: int) -> str | None:
-    return None if len(carried) in (0, k) else "must hold all sizes"
+    return None if len(carried) in (0, k - 1) else "must hold all sizes"
 
 
 def _sets(orders: Shorts) -> str | None:
@@ -119,12 +113,12 @@ class Evidence:
     singles
         (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
     weighted
-        (k, m, 4) per size and arm, with w a member's weight, z the reward corrected by the forecast
-        and v its variance: w, w z, w^2 and w^2 v. Row 0 is not used.
+        (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
+        by the forecast and v its variance: w, w z, w^2 and w^2 v.
     orders, rewards
         The larger sets that are kept, and what they brought.
     carried
-        (k, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
+        (k - 1, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
         change of arms or of what they are worth: what is forecast now is added when merits are
         read, so that they go with the arms that there are now. Empty before the first change.
     told
@@ -141,7 +135,7 @@ class Evidence:
 
     def __init__(self, m: int, k: int, low: float = 0.0) -> None:
         self.m, self.k, self.low = m, k, low
-        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
+        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
         self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
@@ -175,9 +169,8 @@ class Evidence:
     @property
     def seen(self) -> Floats:
         """(k, m) sum of weights by size and arm."""
-        counts = self._with_carried(self.expected)[:, :, 0].copy()
-        counts[0] = self.singles[:, 0]
-        return counts
+        weighted = self._with_carried(self.expected)
+        return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
 
     @property
     def age(self) -> int:
@@ -193,7 +186,7 @@ class Evidence:
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
-        self._absorb(self.weighted, self.forecast, rows, rewards)
+        self._absorb(self.weighted, self.expected, rows, rewards)
 
     def absorb_late(self, rows: Rows, rewards: Floats) -> None:
         """Add rewards of rows drawn before the arms changed, as if they had been told then.
@@ -201,13 +194,15 @@ class Evidence:
         They count with the weights they were drawn with: means over sets are divided by the sum of
         weights, so that the share of sets that are possible still cancels.
         """
-        forecast = self.forecast._replace(expected=np.zeros_like(self.expected))
-        self._absorb(self.carried, forecast, rows, rewards)
+        self._absorb(self.carried, np.zeros_like(self.expected), rows, rewards)
 
-    def _absorb(self, means: Floats, forecast: Forecast, rows: Rows, rewards: Floats) -> None:
+    def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
-        against = self.sums, forecast, self.low, self.keeping == 1
-        told, largest = absorb(self.singles, means, *against, *rows, rewards)
+        # larger sets that are kept are not added to the sums
+        sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
+        looks = np.empty((len(rewards), self.k + 3))
+        add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
+        told, largest = add_rewards(self.singles, means, expected, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -226,9 +221,10 @@ class Evidence:
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        looks = np.empty((len(self.orders), self.k + 2))
-        add_sets(sums, forecast, self.low, self.orders, self.rewards, looks)
-        return sums, Kept(self.orders, looks)
+        orders, rewards = self.orders.astype(np.int64), self.rewards.astype(np.float64)
+        sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
+        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
+        return sums, Kept(orders, looks)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -296,7 +292,7 @@ class Evidence:
     def carry(self) -> None:
         """Let what larger sets said go with the forecast from here on."""
         self._found = None
-        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected
+        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected[1:]
         self.carried = self.carried + self.weighted if len(self.carried) else self.weighted.copy()
         self.weighted[:] = 0.0
         self.due = self.told
@@ -369,7 +365,7 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, Kept(self.orders, np.empty((0, self.k + 2)))
+        sums, kept = self.sums, None
         for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
             if self.keeping:
                 sums, kept = self._linearised(forecast)
@@ -395,7 +391,7 @@ class Evidence:
         if not len(self.carried):
             return self.weighted
         every = self.weighted + self.carried
-        every[:, :, 1] += self.carried[:, :, 0] * expected
+        every[:, :, 1] += self.carried[:, :, 0] * expected[1:]
         return every
 
 

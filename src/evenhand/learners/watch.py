@@ -21,7 +21,7 @@ import numpy as np
 
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.inference import spreads
+from evenhand.learners.model import binary_variance
 from evenhand.typing import Floats, Ints, Singles
 
 STRETCHES = 2  # of every length, before two are put together: the least that keeps newer ones short
@@ -194,13 +194,13 @@ class Watch:
 def _in_company(evidence: Evidence) -> Floats:
     """Sums (m, 3) over all larger sets with an arm: weights, weighted surprises, weights^2."""
     weight, reward, square, _ = np.moveaxis(evidence.weighted, 2, 0)
-    surprise = reward - weight * evidence.expected
+    surprise = reward - weight * evidence.expected[1:]
     return np.column_stack([x.sum(axis=0) for x in (weight, surprise, square)])
 
 
 def _variance(evidence: Evidence, mean: Floats) -> Floats:
     alpha, beta = evidence.noise
-    return alpha + beta * spreads(mean, evidence.low)
+    return alpha + beta * binary_variance(mean, evidence.low)
 
 
 def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
