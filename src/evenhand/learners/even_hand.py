@@ -1,7 +1,7 @@
 """EvenHand: merit-proportional selection from small sets, without a horizon."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -16,16 +16,13 @@ from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
+from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
-from evenhand.learners.proportional import (
-    miss_chance,
-    mixing_rate,
-    proportional,
-    queries_to_serve,
-)
+from evenhand.learners.proportional import miss_chance, queries_to_serve
+from evenhand.learners.termed import TermedLearner
+from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats
 
@@ -60,7 +57,7 @@ class Diagnostics(NamedTuple):
     curvature: float
 
 
-class EvenHand(ExchangeableLearner[SetPlan]):
+class EvenHand(TermedLearner[SetPlan]):
     r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
@@ -97,6 +94,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         Merits (m,) believed beforehand and their standard errors, (m,) or one for all, infinite
         where nothing is known; or an :class:`~evenhand.merit.Estimate`. They count as far as
         what was seen is less sure.
+    terms
+        Floors, caps, groups and a power of merit (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query. An arm with a cap of 0 is not in the game.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -124,14 +124,15 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
         prior: tuple[ArrayLike, ArrayLike] | Estimate | None = None,
+        terms: Terms | Mapping[str, Any] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, None, seed, names, rewards, empty)
+        super().__init__(m, k, seed, names, rewards, empty, terms)
         self.full = None  # the sizes say it
         self.sizes = _shares(self.k, full, sizes)
         self.prior = None if prior is None else Prior.of(prior, self.m)
-        self.evidence = Evidence(self.m, self.k, self._low)
-        self.band = Band(self.m, self.k, self.sizes, self._low)
+        self.evidence = Evidence(self.m, self.k, self._low, self._shown)
+        self.band = Band(self.m, self.k, self.sizes, self._low, self._shown)
 
     @property
     def merit(self) -> Floats:
@@ -225,7 +226,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     @property
     def _known(self) -> Any:
         seen = np.any(self.evidence.seen, axis=0)
-        return seen if self.prior is None else seen | self.prior.known
+        known = seen if self.prior is None else seen | self.prior.known
+        return known if self._bounds is None else known & (self._bounds.high > 0.0)
 
     def _conclude(self) -> tuple[Floats, Floats]:
         found = self.evidence.estimate()
@@ -238,17 +240,25 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self.prior.join(merit, variance, self._unit)
 
     def _proportional(self, merits: Floats) -> Floats:
-        """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        return proportional(self.band.hold(merits), self.k, self._rate())
+        """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
+        return self._policy(self.band.hold(merits))
 
-    def _rate(self) -> float:
-        """Share of uniformly drawn sets that the next policy has room for."""
-        return mixing_rate(self.queries, self.m)
+    def _show_others(self) -> None:
+        self.evidence.show(self._shown)
+        # the band is about the merits of one game
+        self.band = Band(self.m, self.k, self.sizes, self._low, self._shown)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self._believed(*self.evidence.renew())[0])
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
-        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
+        law = (
+            self._plans,
+            self.roster.ids,
+            self.k,
+            policy,
+            self.sizes,
+            self._uniform_share(policy),
+        )
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
         return plan, queries_to_serve(self.queries, self.m)
 

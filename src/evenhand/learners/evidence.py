@@ -22,7 +22,7 @@ from evenhand.learners.discrepancy import shrink
 from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
 from evenhand.learners.noise import curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
-from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
+from evenhand.typing import Columns, Floats, Ints, Shorts, Singles, compiled
 
 
 class Beliefs(NamedTuple):
@@ -204,10 +204,12 @@ class Evidence:
         (m,) merits at the last :meth:`renew`, and their variances.
     largest
         Largest importance weight so far; 1 is that of a single arm.
+    shown
+        Columns of the arms that are in the game; the others have no merit.
     """
 
-    def __init__(self, m: int, k: int, low: float = 0.0) -> None:
-        self.m, self.k, self.low = m, k, low
+    def __init__(self, m: int, k: int, low: float = 0.0, shown: Columns = slice(None)) -> None:
+        self.m, self.k, self.low, self.shown = m, k, low, shown
         self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
@@ -273,7 +275,7 @@ class Evidence:
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
-        other = Evidence(self.m, self.k, self.low)
+        other = Evidence(self.m, self.k, self.low, self.shown)
         other._use(self.forecast, Hyper(self.centre, self.spread, self.extra_spread))
         other.faded, other.keeping, other.due = self.faded, self.keeping, self.due
         return other
@@ -351,11 +353,31 @@ class Evidence:
                 sums, kept = self._linearised(forecast)
             found, posterior, forecast, hyper = self._fit(sums, kept, forecast, hyper)
         met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
-        expected, merits = model.expectations(
-            forecast.worth, forecast.extra, forecast.gamma, met, found
-        )
+        expected, merits = self._expect(forecast, met, found)
         forecast = forecast._replace(expected=expected, met=met)
         return self._weigh(forecast, hyper, merits, posterior)
+
+    def _expect(self, forecast: Forecast, met: Floats, found: Floats) -> tuple[Floats, Merits]:
+        """Expectations (k, m) over sets of arms shown, and the model's merits of these."""
+        shown, expected = self.shown, self.expected.copy()
+        some = forecast.worth[shown], forecast.extra[shown], forecast.gamma, met, found[shown]
+        expected[:, shown], merits = model.expectations(*some)
+        return expected, merits
+
+    def show(self, shown: Columns) -> None:
+        """Go on with the game among these arms.
+
+        What arms bring and lose to saturation stays what it is; weighted means move by what is
+        forecast of sets of the new arms, less that of sets of the old ones.
+        """
+        both = np.intersect1d(np.arange(self.m)[shown], np.arange(self.m)[self.shown])
+        before = self._expect(self.forecast, self.met, self.worth)[0]
+        self.shown, self._found = shown, None
+        if self.told:
+            self.expected = self._expect(self.forecast, self.met, self.worth)[0]
+            moved = (self.expected - before)[:, both]
+            self.weighted[:, both, 1] += self.weighted[:, both, 0] * moved
+            self.due = self.told  # merits of the game as it was are no longer of use
 
     def _fit(
         self, sums: Sums, kept: Floats, forecast: Forecast, hyper: Hyper
@@ -420,7 +442,7 @@ class Evidence:
     ) -> Conclusions:
         """Put the model's merits and the free ones together."""
         free, free_variance, level, level_variance = self._free(forecast)
-        variance, shared = posterior.of_merits(merits)
+        variance, shared = posterior.of_merits(merits, self.shown)
         by_model = merits.value
         if np.isfinite(level_variance):
             # full sets give the sum of all merits for any game
@@ -440,21 +462,35 @@ class Evidence:
             total_variance[known] += more
         total_variance = np.maximum(total_variance, 0.0)
         return Conclusions(
-            merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
+            self._all(merit, 0.0),
+            self._all(total_variance, np.inf),
+            self._all(by_model, 0.0),
+            self._all(variance, np.inf),
+            self._all(free, 0.0),
+            self._all(free_variance, np.inf),
+            forecast,
+            hyper,
         )
+
+    def _all(self, found: Floats, other: float) -> Floats:
+        """What was found of arms shown, with the same number for all others (m,)."""
+        result = np.full(self.m, other)
+        result[self.shown] = found
+        return result
 
     def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
         """Merits and variances without any model, and those of the sum of all merits."""
-        k, m = self.k, self.m
-        w, wz, w2, w2v = np.moveaxis(self.weighted, 2, 0)
-        seen, size = self.seen > 0.0, np.arange(1, k + 1)[:, None]
+        shown, k = self.shown, self.k
+        w, wz, w2, w2v = np.moveaxis(self.weighted[:, shown], 2, 0)
+        seen, size, m = self.seen[:, shown] > 0.0, np.arange(1, k + 1)[:, None], w.shape[1]
         some = np.where(w > 0.0, w, 1.0)
-        means = np.where(seen, wz / some, forecast.expected)
+        means = np.where(seen, wz / some, forecast.expected[:, shown])
         variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
-        n = np.maximum(self.singles[:, 0], 1.0)
-        means[0] = np.where(seen[0], self.singles[:, 1] / n, forecast.worth)
-        noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, self.low)
-        variance[0] = forecast.own * noise / n
+        singles, worth = self.singles[shown], forecast.worth[shown]
+        n = np.maximum(singles[:, 0], 1.0)
+        means[0] = np.where(seen[0], singles[:, 1] / n, worth)
+        noise = forecast.noise[0] + forecast.noise[1] * _spread(worth, self.low)
+        variance[0] = forecast.own[shown] * noise / n
         variance = np.where(seen, variance, np.inf)
         level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
         scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)

@@ -1,8 +1,8 @@
 """FullSets: selection in proportion to full-set values, where only sets of K can be shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +12,16 @@ from evenhand.exchange import FullSetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners import full_evidence
 from evenhand.learners.curves import Extrapolation
-from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, FullEvidence
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.proportional import (
+    alike,
     anytime_width,
-    mixing_rate,
-    proportional,
     queries_to_serve,
     room_for_mixing,
 )
+from evenhand.learners.termed import TermedLearner
+from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Bools, Floats
 
@@ -44,7 +44,7 @@ class Diagnostics(NamedTuple):
     mixing: float
 
 
-class FullSets(ExchangeableLearner[FullSetPlan]):
+class FullSets(TermedLearner[FullSetPlan]):
     r"""For those who can only ever show K arms: selection in proportion to full-set values.
 
     Every query is a set of exactly K arms. From such sets alone K-Shapley values cannot be known,
@@ -68,6 +68,9 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     ----------
     m, k
         Arms, and arms in every set. With k = m there is a single set, and all arms have V / m.
+    terms
+        Floors, caps, groups and a power of values (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query, and must leave every set a chance.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -93,9 +96,10 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         names: Iterable[str] | None = None,
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
+        terms: Terms | Mapping[str, Any] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, None, seed, names, rewards, empty)
+        super().__init__(m, k, seed, names, rewards, empty, terms)
         self.evidence = FullEvidence(self.m, self.k)
 
     @property
@@ -154,19 +158,34 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     def _diagnostics(self) -> Diagnostics:
         sums = self.evidence.sums[:-1]
         squares = np.where(self._seen, sums[:, SQUARE], 1.0)
-        mixing = mixing_rate(self.queries, self.m) if self.plan is None else self.plan.mixing
+        mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(sums[:, WEIGHT] ** 2 / squares, self.evidence.largest, mixing)
 
     @property
     def _seen(self) -> Bools:
         return self.evidence.sums[:-1, COUNTED] > 0.0
 
-    def _policy(self, values: Floats) -> Floats:
-        return proportional(values, self.k, mixing_rate(self.queries, self.m))
+    def _agree(self, terms: Terms | None) -> None:
+        if terms is not None:
+            bounds = terms.bounds(self.k, self.roster.ids, self.roster.names)
+            even = alike(bounds, self.k)
+            stuck = (even <= 0.0) | ((even >= 1.0) if self.k < self.m else False)
+            if stuck.any():
+                a = int(np.argmax(stuck))
+                when = "never" if even[a] <= 0.0 else "always"
+                raise ValueError(
+                    "terms must leave every set of k a chance, as full-set values compare sets "
+                    f"with and without an arm, got terms by which arm {a} is {when} shown; make "
+                    "the learner without it"
+                )
+        super()._agree(terms)
+
+    def _show_others(self) -> None:
+        raise AssertionError("all arms are shown")
 
     def _make_plan(self) -> tuple[FullSetPlan, int]:
         policy = self._policy(self.evidence.renew().shrunk)
-        mixing = max(mixing_rate(self.queries, self.m), room_for_mixing(policy, self.k))
+        mixing = max(self._uniform_share(policy), room_for_mixing(policy, self.k))
         plan = FullSetPlan(self._plans, self.roster.ids, self.k, policy, mixing)
         return plan, queries_to_serve(self.queries, self.m)
 

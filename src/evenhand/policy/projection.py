@@ -77,7 +77,7 @@ def pour(scores: Floats, low: Floats, high: Floats, total: float) -> Floats:
     if free.any():
         lacking = total - result.sum()
         result[free] *= 1.0 + lacking / result[free].sum()
-    return np.clip(result, low, high)
+    return np.minimum(np.maximum(result, low), high)
 
 
 @compiled
