@@ -169,11 +169,11 @@ class Terms:
 
     def check_known(self, ids: Ints, names: Sequence[str] | None = None) -> None:
         """Refuse terms that mention arms which are not there: mostly a slip of the pen."""
-        known = {*ids.tolist(), *(names or ()), OTHERS}
+        known = {*ids.tolist(), *(names or ())}
         mentioned: dict[str, Iterable[Arm]] = {"floors": self.floors, "caps": self.caps}
         mentioned |= {f"group {name!r}": group.arms for name, group in self.groups.items()}
         for where, arms in mentioned.items():
-            if unknown := [arm for arm in arms if arm not in known]:
+            if unknown := [arm for arm in arms if arm not in known and arm != OTHERS]:
                 what = "names" if isinstance(unknown[0], str) else "ids"
                 some = ", ".join(map(repr, [x for x in known if type(x) is type(unknown[0])][:3]))
                 raise ValueError(
