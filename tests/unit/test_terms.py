@@ -202,6 +202,14 @@ def test_an_arm_that_is_out_has_no_merit_and_gives_none():
     assert (low[5], high[5]) == (-1.0, 1.0)
 
 
+def test_logged_sets_with_an_arm_that_is_out_are_left_out():
+    one, other = (EvenHand(4, 2, terms=Terms(caps={3: 0.0}, unit="shares"), seed=1) for _ in "ab")
+    one.learn([[0], [1], [0, 3], [1, 2], [2]], [1, 0, 1, 0, 1], [1 / 4, 1 / 4, 1 / 6, 1 / 6, 1 / 4])
+    assert one.evidence.told == 4
+    other.learn([[0], [1], [1, 2], [2]], [1, 0, 0, 1], [1 / 4, 1 / 4, 1 / 6, 1 / 4])
+    np.testing.assert_allclose(one.evidence.weighted, other.evidence.weighted, atol=1e-12)
+
+
 def test_terms_change_at_once_and_arms_may_go_out_and_come_back():
     learner = EvenHand(M, K, names=list("abcdef"), seed=1)
     play(learner, 1500)

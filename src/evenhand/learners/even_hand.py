@@ -199,6 +199,9 @@ class EvenHand(TermedLearner[SetPlan]):
         rows = logged_rows(sets, chances, self.roster, self.k)
         values, _ = check_rewards(rewards, rows.sizes, self.rewards, self.empty)
         with self._lock:
+            if self._bounds is not None:  # sets with an arm that is out are not of this game
+                out = np.append(self._bounds.high == 0.0, False)  # -1 is no arm
+                values[out[rows.orders].any(axis=1)] = np.nan
             # each part is compared with what those before it taught: that cancels only if all of
             # them hold sets of all kinds, which those of a sorted log do not
             order, start = self._rng.permutation(len(values)), 0
