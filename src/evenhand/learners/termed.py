@@ -16,7 +16,7 @@ from evenhand.learners.proportional import (
     proportional,
     room_for_uniform,
 )
-from evenhand.policy import Terms
+from evenhand.policy import Group, Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Columns, Floats
 
@@ -111,6 +111,11 @@ class TermedLearner(ExchangeableLearner[P]):
         if self.terms is None:
             return self._rate()
         return min(self._rate(), room_for_uniform(policy, self.k))
+
+    def warm(self) -> None:
+        """Compile now what this learner may need later, so that no other call waits for it."""
+        super().warm()
+        Terms(groups={"both": Group([0, 1])}, unit="shares").policy(np.ones(3), 1)
 
     def _parts(self) -> dict[str, np.ndarray]:
         past = [[queries, terms and terms.to_json()] for queries, terms in self.past_terms]
