@@ -13,7 +13,6 @@ Shorts = NDArray[np.int16] | NDArray[np.int32]  # arms, where many are kept
 Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
-Columns = slice | Ints  # of some arms; a slice where they are all
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
 from evenhand.subsets.combinations import log_comb
-from evenhand.typing import Columns, Floats, Ints
+from evenhand.typing import Floats, Ints
 
 HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of the kind's own
 MARK = b"EHP1"
@@ -59,8 +59,7 @@ class Plan(ABC):
     k
         The most arms in a set.
     marginals
-        (m,) chance that an arm is in a set of k; in a set of r it is r/k of that. Sums to k. Arms
-        of 0 are out where uniform sets are mixed in: all is then about sets of the others.
+        (m,) chance that an arm is in a set of k; in a set of r it is r/k of that. Sums to k.
     """
 
     number: int
@@ -143,19 +142,17 @@ class SetPlan(Plan):
         self.worth.flags.writeable = False
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
-        """Return the law over sets of r of the arms that are shown, by their places among these."""
-        shown = shown_arms(self.marginals, self.mixing)
-        return mixed_law(r / self.k * self.marginals[shown], r, self.mixing)
+        """Return the law over sets of r arms."""
+        return mixed_law(r / self.k * self.marginals, r, self.mixing)
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
         sizes = rng.choice(self.k, n, p=self.sizes) + 1
         orders, weights = np.full((n, self.k), -1), np.zeros((n, self.k))
-        shown = shown_arms(self.marginals, self.mixing)
         for r in np.unique(sizes).tolist():
             rows, law = np.flatnonzero(sizes == r), self.law(r)
             sets = law.sample(len(rows), rng)
-            orders[rows, :r], weights[rows, :r] = in_columns(sets, shown), law._weights(sets)
+            orders[rows, :r], weights[rows, :r] = sets, law._weights(sets)
         return Rows(orders, sizes[:, None], weights)
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
@@ -192,11 +189,10 @@ class FullSetPlan(Plan):
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
-        shown = shown_arms(self.marginals, self.mixing)
-        law = mixed_law(self.marginals[shown], self.k, self.mixing)
+        law = mixed_law(self.marginals, self.k, self.mixing)
         sets = law.sample(n, rng)
-        weights = np.exp(-law._log_prob(sets) - log_comb(law.m, self.k))
-        return Rows(in_columns(sets, shown), np.full((n, 1), self.k), weights[:, None])
+        weights = np.exp(-law._log_prob(sets) - log_comb(self.m, self.k))
+        return Rows(sets, np.full((n, 1), self.k), weights[:, None])
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
         return FULL_SETS, self.mixing, 0.0, _packed(self.marginals)
@@ -221,26 +217,8 @@ def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoiss
     return Mixture(ConditionalPoisson.fit(rest), mixing)
 
 
-def shown_arms(marginals: Floats, mixing: float) -> Columns:
-    """Columns of the arms that sets are drawn from: with uniform sets, those of marginals above 0.
-
-    Without uniform sets there is no difference between an arm that is out and one due nothing.
-    """
-    if mixing == 0.0 or marginals.all():
-        return slice(None)
-    return np.flatnonzero(marginals)
-
-
-def in_columns(sets: Ints, shown: Columns) -> Ints:
-    """Return sets of places among the arms shown as sets of columns."""
-    return sets if isinstance(shown, slice) else shown[sets]
-
-
 def leave_room(marginals: Floats, k: int, mixing: float) -> bool:
     """Whether marginals sum to k and leave room for a share of uniform sets, up to rounding."""
-    marginals = marginals[shown_arms(marginals, mixing)]
-    if len(marginals) < k:
-        return False
     share = k / len(marginals)
     low, high = mixing * share - 1e-9, 1.0 - mixing * (1.0 - share) + 1e-9
     good = 0.0 <= mixing <= 1.0 and abs(marginals.sum() - k) < 1e-6 * k

@@ -146,16 +146,12 @@ def fair_reward(
 
 def _due(merit: Floats, learner: Learner) -> Floats:
     """What arms of these merits are due, on the learner's terms."""
-    due = fair_policy(merit, learner.k, learner.terms)
-    if (
-        learner.terms is not None
-        and 0.0 in learner.terms.bounds(learner.k, np.arange(learner.m))[1]
-    ):
+    if learner.m != len(merit):
         raise ValueError(
-            "caps of 0 take arms out of the game, whose merits are then others; leave these arms "
-            "out of the game instead"
+            "caps must be above 0 in experiments: a cap of 0 takes an arm out of the game, and the "
+            "others' merits are then not those of the game; leave the arm out of the game"
         )
-    return due
+    return fair_policy(merit, learner.k, learner.terms)
 
 
 def _said(learner: Learner) -> dict[str, list[float]]:

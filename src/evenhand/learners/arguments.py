@@ -7,7 +7,6 @@ import numpy as np
 
 from evenhand import designs
 from evenhand.designs import Design
-from evenhand.policy import Terms
 
 DESIGNS = [
     thing
@@ -35,8 +34,6 @@ def as_json(value: Any) -> Any:
     """Return an argument as JSON: designs by name, arrays as lists."""
     if isinstance(value, type):
         return value.__name__
-    if isinstance(value, Terms):
-        return value.to_json()
     if isinstance(value, tuple):
         return [as_json(part) for part in value]
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -44,8 +41,6 @@ def as_json(value: Any) -> Any:
 
 def in_short(value: Any) -> str:
     """Return an argument as it is shown: few digits, and no long lists."""
-    if isinstance(value, dict):
-        return repr(Terms.of(value))
     if isinstance(value, list):
         return f"[{', '.join(map(in_short, value[:6]))}{', ...' if len(value) > 6 else ''}]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

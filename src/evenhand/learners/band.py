@@ -23,7 +23,7 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.subsets.combinations import mean_products
 from evenhand.theory import largest_term
-from evenhand.typing import Bools, Columns, Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 ALPHA = 0.05  # chance that the band ever misses a merit: the usual one, it enters by its logarithm
 BAND = 0.25  # share of its width that merits may be off its centre. The bound grows with 1 + c, so
@@ -160,6 +160,7 @@ FIELDS: Fields = {
     "base": Field(-1e300, 1e300),
     "mass": Field(0.0, 1e300),
     "count": COUNT,
+    "since": COUNT,
 }
 
 
@@ -174,8 +175,6 @@ class Band:
         (k,) shares of queries of each size.
     low
         Rewards lie in [low, low + 1], and the empty set's is 0.
-    shown
-        Columns of the arms that are in the game. Rows of plans that showed others are left out.
 
     Attributes
     ----------
@@ -187,23 +186,21 @@ class Band:
         (m,) sum of :math:`\delta` times the merits of the forecast.
     count
         Rewards absorbed.
+    since
+        Number of the first plan whose rows count: those before were drawn from another game.
     """
 
-    def __init__(
-        self, m: int, k: int, sizes: Floats, low: float = 0.0, shown: Columns = slice(None)
-    ) -> None:
-        self.m, self.k, self.sizes, self.low, self.shown = m, k, sizes, low, shown
+    def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0, since: int = 0) -> None:
+        self.m, self.k, self.sizes, self.low, self.since = m, k, sizes, low, since
         self.sums, self.base, self.mass, self.count = np.zeros((k, m, 2)), np.zeros(m), 0.0, 0
-        self.reach = largest_term(len(self.base[shown]), sizes)
+        self.reach = largest_term(m, sizes)
         self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last
 
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of a plan, skipping nan."""
-        if plan.mixing == 0.0:
-            return  # with no uniform sets there is nothing to go by
+        if plan.number < self.since:
+            return
         if self._terms is None or self._terms[0] is not plan:
-            if not np.array_equal(plan.marginals > 0.0, self._in_game()):
-                return
             self._terms = plan, self._terms_of(plan)
         terms = self._terms[1]
         told = absorb(self.sums, terms, *rows, rewards)
@@ -212,26 +209,15 @@ class Band:
         self.count += told
 
     def _terms_of(self, plan: SetPlan) -> Terms:
-        shown = self.shown
         worth = plan.worth.astype(np.float64) if len(plan.worth) else np.zeros(self.m)
-        merit, inverse = np.zeros(self.m), np.zeros(self.m)
-        held, gamma, scale, merit[shown] = scaled_forecast(
-            worth[shown], plan.gamma, self.k, self.low
-        )
-        worth[shown], inverse[shown] = held, 1.0 / plan.marginals[shown]
+        forecast = scaled_forecast(worth, plan.gamma, self.k, self.low)
         # w = p / (P C(M-1, r-1)) with p = r/K pi, so that 1 / (P C(M, r)) = w K / (M pi)
-        unit = plan.mixing * self.k / (len(held) * plan.sizes)
-        return Terms(worth, gamma, scale, merit, unit, inverse)
-
-    def _in_game(self) -> Bools:
-        """(m,) whether an arm is in the game."""
-        inside = np.zeros(self.m, np.bool_)
-        inside[self.shown] = True
-        return inside
+        unit = plan.mixing * self.k / (self.m * plan.sizes)
+        return Terms(*forecast, unit, 1.0 / plan.marginals)
 
     def branch(self) -> "Band":
         """Return a band of no rewards, to be merged into this one."""
-        return Band(self.m, self.k, self.sizes, self.low, self.shown)
+        return Band(self.m, self.k, self.sizes, self.low, self.since)
 
     def merge(self, other: "Band") -> None:
         """Add what another one absorbed."""
@@ -252,11 +238,9 @@ class Band:
         """
         if self.mass == 0.0:
             return np.zeros(self.m), np.full(self.m, np.inf)
-        centre, width = np.zeros(self.m), np.full(self.m, np.inf)
-        total, squares = totals(np.ascontiguousarray(self.sums[:, self.shown]))
-        centre[self.shown] = (self.base[self.shown] + total) / self.mass
-        width[self.shown] = deviation(squares, self.reach, log) / self.mass
-        return centre, width
+        total, squares = totals(self.sums)
+        width = deviation(squares, self.reach, log)
+        return (self.base + total) / self.mass, width / self.mass
 
     def interval(self, alpha: float = ALPHA) -> tuple[Floats, Floats]:
         """Return centre and half-width (m,) of the band.

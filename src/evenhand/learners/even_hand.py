@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Estimate
-from evenhand.exchange import SetPlan
-from evenhand.exchange.fields import Fields
+from evenhand.exchange import Plan, Rows, SetPlan
+from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
@@ -20,11 +20,11 @@ from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
-from evenhand.learners.proportional import miss_chance, queries_to_serve
+from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
 from evenhand.learners.termed import TermedLearner
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 SINGLE = 0.6  # share of queries of one arm
 
@@ -96,7 +96,7 @@ class EvenHand(TermedLearner[SetPlan]):
         what was seen is less sure.
     terms
         Floors, caps, groups and a power of merit (:class:`~evenhand.policy.Terms`). They hold for
-        the marginals of every query. An arm with a cap of 0 is not in the game.
+        the marginals of every query. Arms with a cap of 0 are paused.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -127,12 +127,14 @@ class EvenHand(TermedLearner[SetPlan]):
         terms: Terms | Mapping[str, Any] | None = None,
         seed: Seed,
     ) -> None:
-        super().__init__(m, k, seed, names, rewards, empty, terms)
+        super().__init__(m, k, None, seed, names, rewards, empty)
         self.full = None  # the sizes say it
         self.sizes = _shares(self.k, full, sizes)
         self.prior = None if prior is None else Prior.of(prior, self.m)
-        self.evidence = Evidence(self.m, self.k, self._low, self._shown)
-        self.band = Band(self.m, self.k, self.sizes, self._low, self._shown)
+        self.evidence = Evidence(self.m, self.k, self._low)
+        self.band = Band(self.m, self.k, self.sizes, self._low)
+        self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand
+        self._agree(terms)
 
     @property
     def merit(self) -> Floats:
@@ -199,9 +201,6 @@ class EvenHand(TermedLearner[SetPlan]):
         rows = logged_rows(sets, chances, self.roster, self.k)
         values, _ = check_rewards(rewards, rows.sizes, self.rewards, self.empty)
         with self._lock:
-            if self._bounds is not None:  # sets with an arm that is out are not of this game
-                out = np.append(self._bounds.high == 0.0, False)  # -1 is no arm
-                values[out[rows.orders].any(axis=1)] = np.nan
             # each part is compared with what those before it taught: that cancels only if all of
             # them hold sets of all kinds, which those of a sorted log do not
             order, start = self._rng.permutation(len(values)), 0
@@ -229,8 +228,7 @@ class EvenHand(TermedLearner[SetPlan]):
     @property
     def _known(self) -> Any:
         seen = np.any(self.evidence.seen, axis=0)
-        known = seen if self.prior is None else seen | self.prior.known
-        return known if self._bounds is None else known & (self._bounds.high > 0.0)
+        return seen if self.prior is None else seen | self.prior.known
 
     def _conclude(self) -> tuple[Floats, Floats]:
         found = self.evidence.estimate()
@@ -244,26 +242,36 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
-        return self._policy(self.band.hold(merits))
+        return self._share_out(self.band.hold(merits), self._rate())
 
-    def _show_others(self) -> None:
-        self.evidence.show(self._shown)
-        # the band is about the merits of one game
-        self.band = Band(self.m, self.k, self.sizes, self._low, self._shown)
+    def _rate(self) -> float:
+        """Share of uniformly drawn sets that the next policy has room for."""
+        return mixing_rate(self._clock, self.m)
+
+    @property
+    def _clock(self) -> int:
+        """Queries since what is remembered of the mean arm began."""
+        return self.queries - int(self.evidence.start.mean())
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self._believed(*self.evidence.renew())[0])
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
-        law = (
-            self._plans,
-            self.roster.ids,
-            self.k,
-            policy,
-            self.sizes,
-            self._uniform_share(policy),
-        )
+        mixing = self._uniform_share(policy, self._rate())
+        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
-        return plan, queries_to_serve(self.queries, self.m)
+        late = self.queries - self.evidence.told
+        return plan, queries_to_serve(late + self.evidence.youth, self.m)
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        self.evidence.rearrange(source, away)
+        self.band = Band(len(source), self.k, self.sizes, self._low, self._plans)
+        if self.prior is not None:
+            every = np.append(np.column_stack(self.prior), self._away, axis=0)
+            every = np.append(every, [[0.0, np.inf]], axis=0)  # a newcomer
+            self.prior, self._away = Prior(*every[source].T), every[away]
+
+    def _tell_late(self, plan: Plan, rows: Rows, rewards: Floats) -> None:
+        self.evidence.absorb_late(rows, rewards)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         super()._tell(kept, rewards)
@@ -280,7 +288,8 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _fields(self) -> Fields:
         parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
-        return {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
+        fields = {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
+        return fields | {"_away": Field(shape=(ANY, 2))}
 
 
 def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:

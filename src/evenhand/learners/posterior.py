@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand.learners.model import DIRECTIONS, Merits, Sums
-from evenhand.typing import Columns, Floats
+from evenhand.typing import Floats
 
 TINY = 1e-300
 RIDGE = 1e-10  # relative; directions may be parallel, and early on there is nothing along them
@@ -124,11 +124,11 @@ class Posterior:
         base = np.concatenate([xx, ee, [self.curve]])
         return base - ((self.core @ self.sides) * self.sides).sum(axis=0)
 
-    def of_merits(self, merits: Merits, of: Columns = slice(None)) -> tuple[Floats, Floats]:
-        """Variances of the model's merits of some arms, and covariances with the sum of these."""
-        m, (xx, xe, ee) = self.m, (block[of] for block in self.blocks)
+    def of_merits(self, merits: Merits) -> tuple[Floats, Floats]:
+        """Variances (m,) of the model's merits, and their covariances with the sum of all."""
+        m, (xx, xe, ee) = self.m, self.blocks
         _, dx, de, ux, ue, bend = merits
-        sx, se = self.sides[:, :m][:, of], self.sides[:, m:-1][:, of]
+        sx, se = self.sides[:, :m], self.sides[:, m:-1]
         low = dx * sx + de * se + bend * self.sides[:, -1:]
         low += sx.sum(axis=1)[:, None] * ux + se.sum(axis=1)[:, None] * ue
         jx, je = dx * xx + de * xe, dx * xe + de * ee

@@ -40,21 +40,20 @@ def on_terms(merit: Floats, k: int, terms: Terms, bounds: Bounds, mixing: float)
 
 def alike(bounds: Bounds, k: int) -> Floats:
     """What the terms give to arms of equal merit (m,)."""
-    return project((bounds.high > 0.0).astype(np.float64), bounds, k)
+    return project(np.ones(len(bounds.low)), bounds, k)
 
 
 def room_for_uniform(marginals: Floats, k: int) -> float:
-    """Largest share of uniformly drawn sets, of arms that are shown, which marginals leave."""
-    shown = marginals[marginals > 0.0]
-    share = k / len(shown)
-    most = float(shown.min()) / share
+    """Largest share of uniformly drawn sets for which others can make up."""
+    share = k / len(marginals)
+    most = float(marginals.min()) / share
     if share < 1.0:
-        most = min(most, (1.0 - float(shown.max())) / (1.0 - share))
+        most = min(most, (1.0 - float(marginals.max())) / (1.0 - share))
     return max(most, 0.0)
 
 
 def room_for_mixing(marginals: Floats, k: int) -> float:
-    """Largest share of uniformly drawn sets for which others can make up, nearly."""
+    """Nearly that, so that no arm is in uniform sets only."""
     return ROOM * room_for_uniform(marginals, k)
 
 

@@ -47,7 +47,9 @@ def fair_policy(merit: ArrayLike | Estimate, k: int, terms: Terms | None = None)
         return waterfill(check_vector("merit", merit, 0.0, np.inf, remedy), k)
     if not isinstance(terms, Terms):
         raise TypeError(f"terms must be Terms(...), got {terms!r}")
-    return terms.policy(check_vector("merit", merit, 0.0, np.inf, remedy), k, names=names)
+    vector = check_vector("merit", merit, 0.0, np.inf, remedy)
+    terms.check_known(np.arange(len(vector)), names)
+    return terms.policy(vector, k, names=names)
 
 
 def waterfill(scores: ArrayLike, k: int) -> Floats:

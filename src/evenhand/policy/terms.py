@@ -230,7 +230,6 @@ class Terms:
         """Marginals (m,) that the terms make of merits, those below 0 counted as 0."""
         m, k = check_budget(len(merit), k)
         ids = np.arange(m) if ids is None else ids
-        self.check_known(ids, names)
         return project(self.scores(merit), self.bounds(k, ids, names), k)
 
     def scores(self, merit: Floats) -> Floats:

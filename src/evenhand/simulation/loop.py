@@ -17,7 +17,7 @@ from evenhand.randomness.streams import Seed, as_generator
 from evenhand.simulation.interrupts import CtrlC, Interrupted
 from evenhand.simulation.record import Record, Run
 from evenhand.subsets.combinations import count_sets
-from evenhand.typing import Bools, Floats
+from evenhand.typing import Bools, Floats, Ints
 
 MAX_LISTED = 10**6  # sets of one size that are valued to work out a target
 
@@ -127,10 +127,11 @@ def _check_players(learner: Learner, game: Game) -> None:
             raise TypeError(
                 f"{name} must have m and {method}, got {got}; call simulate(learner, game, horizon)"
             )
-    if learner.m != game.m:
+    arms = learner.roster.next_id if isinstance(learner, Learner) else learner.m  # paused ones too
+    if arms != game.m:
         raise ValueError(
             "learner and game must have the same number of arms, "
-            f"got learner.m={learner.m} and game.m={game.m}"
+            f"got learner.m={arms} and game.m={game.m}"
         )
     worth = getattr(game, "empty", 0.0)
     if learner.empty != worth:
@@ -172,12 +173,11 @@ def _check_target(target: ArrayLike, learner: Learner) -> Floats:
 def _work_out(game: Game, learner: Learner) -> Floats:
     """Fair marginals of a game whose merits have a closed form or can be listed in short time."""
     k, terms, roster = learner.k, learner.terms, learner.roster
-    if terms is None:
-        return fair_policy(np.maximum(_merits(game, k), 0.0), k)
-    shown = terms.bounds(k, roster.ids, roster.names).high > 0.0
-    merit = np.zeros(game.m)
-    merit[shown] = _merits(game if shown.all() else _among(game, shown), k)
-    return terms.policy(merit, k, roster.ids, roster.names)
+    here = game if roster.m == game.m else _among(game, roster.ids)
+    merit = np.maximum(_merits(here, k), 0.0)
+    return (
+        fair_policy(merit, k) if terms is None else terms.policy(merit, k, roster.ids, roster.names)
+    )
 
 
 def _merits(game: Game, k: int) -> Floats:
@@ -195,12 +195,12 @@ def _merits(game: Game, k: int) -> Floats:
         ) from error
 
 
-def _among(game: Game, shown: Bools) -> Game:
-    """Return the game among the arms shown: what others would bring counts for nobody's merit."""
+def _among(game: Game, arms: Ints) -> Game:
+    """Return the game among some arms: what others would bring counts for nobody's merit."""
 
     def value(sets: Bools) -> Floats:
         whole = np.zeros((len(sets), game.m), np.bool_)
-        whole[:, shown] = sets
+        whole[:, arms] = sets
         return game.value(whole)
 
-    return SetFunction(value, int(shown.sum()))
+    return SetFunction(value, len(arms))
