@@ -19,9 +19,10 @@ DESIGNS = [
 LATER: dict[str, Any] = {
     "full": None,
     "prior": None,
-    "watch": False,
     "rewards": [0.0, 1.0],
     "empty": 0.0,
+    "terms": None,
+    "watch": False,
 }
 
 

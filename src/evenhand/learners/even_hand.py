@@ -1,7 +1,7 @@
 """EvenHand: merit-proportional selection from small sets, without a horizon."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -16,17 +16,14 @@ from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence, watch
 from evenhand.learners.band import Band
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
+from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
-from evenhand.learners.proportional import (
-    miss_chance,
-    mixing_rate,
-    proportional,
-    queries_to_serve,
-)
+from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
+from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Watch
+from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
 
@@ -61,7 +58,7 @@ class Diagnostics(NamedTuple):
     curvature: float
 
 
-class EvenHand(ExchangeableLearner[SetPlan]):
+class EvenHand(TermedLearner[SetPlan]):
     r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
@@ -98,6 +95,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         Merits (m,) believed beforehand and their standard errors, (m,) or one for all, infinite
         where nothing is known; or an :class:`~evenhand.merit.Estimate`. They count as far as
         what was seen is less sure.
+    terms
+        Floors, caps, groups and a power of merit (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query. Arms with a cap of 0 are paused.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -125,6 +125,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
         prior: tuple[ArrayLike, ArrayLike] | Estimate | None = None,
+        terms: Terms | Mapping[str, Any] | None = None,
         watch: bool = True,
         seed: Seed,
     ) -> None:
@@ -138,6 +139,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         self._watch = Watch(self.m, self.k, self.sizes)
         self._changes = np.zeros((0, 3), np.int64)  # queries, arm, and kind of those noticed
         self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand
+        self._agree(terms)
 
     @property
     def merit(self) -> Floats:
@@ -243,8 +245,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self.prior.join(merit, variance, self._unit)
 
     def _proportional(self, merits: Floats) -> Floats:
-        """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        return proportional(self.band.hold(merits), self.k, self._rate())
+        """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
+        return self._share_out(self.band.hold(merits), self._rate())
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
@@ -263,7 +265,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         if renews:
             self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
-        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
+        mixing = self._uniform_share(policy, self._rate())
+        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
         late = self.queries - self.evidence.told
         return plan, queries_to_serve(late + self.evidence.youth, self.m)
