@@ -23,7 +23,8 @@ from evenhand.games import Game
 from evenhand.lab.games import build_game
 from evenhand.lab.ratios import log_ratio
 from evenhand.learners import EvenHand, evidence
-from evenhand.learners.evidence import Conclusions, Evidence, Hyper
+from evenhand.learners.evidence import Evidence
+from evenhand.learners.inference import Conclusions, Free, Hyper
 from evenhand.learners.model import Forecast
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import Seed, stream
@@ -155,7 +156,7 @@ class BesideModel(Evidence):
         super().absorb(rows, rewards)
         self.known.absorb(rows, rewards)
 
-    def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
+    def _free(self, forecast: Forecast) -> Free:
         """Those over the truth, with the variances that the learner's own have."""
         own = self.weighted
         self.weighted = own.copy()

@@ -9,7 +9,7 @@ import evenhand
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
 from evenhand.exchange import Batch, Ledger, Plan, PrefixPlan, Roster, SetPlan, shelf
 from evenhand.games import NoisyOr
-from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, evidence
+from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, inference
 from evenhand.learners.means import Means
 
 M, K = 6, 3
@@ -113,7 +113,7 @@ def test_halves_with_more_larger_sets_than_are_kept_merge_as_well(room, monkeypa
     learner, rng = EvenHand(M, K, seed=4), np.random.default_rng(5)
     for _ in range(20):
         learner.tell(batch := learner.ask(), GAME.pull(batch.orders, batch.sizes, rng))
-    monkeypatch.setattr(evidence, "BELIEFS", evidence.Beliefs(kept=room))
+    monkeypatch.setattr(inference, "BELIEFS", inference.Beliefs(kept=room))
     rows = learner.plan.draw(200, rng)
     rewards = GAME.pull(rows.orders, rows.sizes, rng)
     for cut in (20, 100, 180):

@@ -1,4 +1,4 @@
-r"""What rewards of sets of every size say about merits: sums that grow, and what follows from them.
+r"""What rewards of sets of every size say about merits: sums that grow.
 
 The K-Shapley value needs the mean value :math:`v^+_{ar}` of the r-sets that hold arm a, for every
 size r, and nothing else: with :math:`\bar V_r` its mean over arms,
@@ -8,102 +8,20 @@ size r, and nothing else: with :math:`\bar V_r` its mean over arms,
 because :math:`\bar V_r = \frac rM v^+_{ar} + (1 - \frac rM) v^-_{ar}` gives the mean over the sets
 without a. Importance weights estimate :math:`v^+_{ar}` for any game whatever; a model of few
 numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
-:meth:`Evidence.estimate` puts the two together.
+:meth:`Evidence.estimate` puts the two together, as :mod:`evenhand.learners.inference` says.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
-from evenhand.learners import model
-from evenhand.learners.discrepancy import shrink
-from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
-from evenhand.learners.noise import curve_of, own_ratios
-from evenhand.learners.posterior import Information, Posterior, refine
+from evenhand.learners import inference, model
+from evenhand.learners.inference import Conclusions, Free, Hyper
+from evenhand.learners.model import Forecast, Kept, Sums, add_set, add_sets, look
+from evenhand.learners.posterior import Information
 from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
 
-
-class Beliefs(NamedTuple):
-    """The estimator's tuned numbers, all of them: what is believed before there are rewards.
-
-    Attributes
-    ----------
-    spread, spread_arms
-        Standard deviation of worths over their mean, a belief worth so many arms.
-    extra, extra_arms
-        The same for what arms lose to saturation beyond their share, over their worth.
-    curve
-        Standard deviation of the curvature about 1.
-    error
-        Of the sum of the model's merits, relative: a belief worth two observations.
-    agree
-        Arms whose merits the model gets right.
-    few
-        Weighted means have a variance larger by this over the effective sample size: the largest
-        weights may still be missing.
-    kept
-        Bytes per arm up to which larger sets are kept, to be looked at anew whenever the model
-        changes: 800 hold 400 members where there are fewer than 32768 arms.
-    hold
-        Worths are held above this share of their mean where they enter products or divide.
-    """
-
-    spread: float = 1.0
-    spread_arms: float = 2.0
-    extra: float = 0.1
-    extra_arms: float = 10.0
-    curve: float = 1.0
-    error: float = 0.02
-    agree: float = 10.0
-    few: float = 10.0
-    kept: float = 800.0
-    hold: float = 0.05
-
-
-BELIEFS = Beliefs()
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
-
-
-class Hyper(NamedTuple):
-    """What is common to the arms: mean worth, and relative variances of worths and extra losses."""
-
-    centre: float
-    spread: float
-    extra: float
-
-
-class Conclusions(NamedTuple):
-    """All that follows from the sums.
-
-    Attributes
-    ----------
-    merit, variance
-        (m,) merits and their mean squared errors, as far as these show.
-    model, model_variance
-        (m,) merits by the model alone.
-    free, free_variance
-        (m,) merits free of it; infinite variance where an arm has not been seen at every size.
-    forecast, hyper
-        What the next rewards are to be compared with.
-    """
-
-    merit: Floats
-    variance: Floats
-    model: Floats
-    model_variance: Floats
-    free: Floats
-    free_variance: Floats
-    forecast: Forecast
-    hyper: Hyper
-
-    @property
-    def trust(self) -> Floats:
-        """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
-        apart = self.free - self.model
-        moved = self.merit - self.model
-        return np.clip(np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved)), 0, 1)
 
 
 @compiled
@@ -215,7 +133,7 @@ class Evidence:
         self.keeping = 1  # 0 once enough larger sets were kept
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
-        self._use(Forecast.blank(m, k), Hyper(0.5, BELIEFS.spread**2, BELIEFS.extra**2))
+        self._use(Forecast.blank(m, k), Hyper.blank())
         self._found: Conclusions | None = None
 
     def _add(self, sums: Sums) -> None:
@@ -259,17 +177,17 @@ class Evidence:
         """Keep larger sets; when there are enough, add all of them against the forecast."""
         self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
         self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
-        if self.orders.nbytes > BELIEFS.kept * self.m:
+        if self.orders.nbytes > inference.BELIEFS.kept * self.m:
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards = self.orders[:0], self.rewards[:0]
             self.keeping = 0
 
-    def _linearised(self, forecast: Forecast) -> tuple[Sums, Floats]:
+    def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        kept = np.empty((len(self.orders), self.k + 2))
-        add_sets(sums, forecast, self.low, self.orders, self.rewards, kept)
-        return sums, kept
+        looks = np.empty((len(self.orders), self.k + 2))
+        add_sets(sums, forecast, self.low, self.orders, self.rewards, looks)
+        return sums, Kept(self.orders, looks)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -345,133 +263,25 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, np.empty((0, self.k + 2))
+        sums, kept = self.sums, Kept(self.orders, np.empty((0, self.k + 2)))
         for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
             if self.keeping:
                 sums, kept = self._linearised(forecast)
-            found, posterior, forecast, hyper = self._fit(sums, kept, forecast, hyper)
+            against = forecast, hyper, self.low
+            found, posterior, forecast, hyper = inference.fit(
+                self.told, self.singles, sums, kept, *against
+            )
+            if self.keeping:
+                forecast = forecast._replace(reference=forecast.worth)
         met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )
         forecast = forecast._replace(expected=expected, met=met)
-        return self._weigh(forecast, hyper, merits, posterior)
+        return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
 
-    def _fit(
-        self, sums: Sums, kept: Floats, forecast: Forecast, hyper: Hyper
-    ) -> tuple[Floats, Posterior, Forecast, Hyper]:
-        """Go one step from a forecast to the next: noise, posterior, hyperparameters.
-
-        Returns the worths as found, the posterior, and both.
-        """
-        m, (n, y, yy, yyy, yyyy) = self.m, self.singles.T
-        x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-        q = _spread(x, self.low)
-        squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
-        fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
-        common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
-        terms = (n, n * q, n * q * q, squares, q * squares)
-        noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
-        variance = noise[0] + noise[1] * q
-        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
-        # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
-        # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
-        centre = hyper.centre
-        tau = hyper.spread * centre**2
-        rewards = float(variance.mean()) / tau
-        held = np.maximum(x, BELIEFS.hold * centre)
-        prior = np.empty(2 * m + 1)
-        prior[:m] = (rewards + n / own) / variance
-        prior[m:-1] = 1.0 / (hyper.extra * held**2)
-        prior[-1] = 1.0 / BELIEFS.curve**2
-        information = Information(sums, forecast.reference)
-        right = information.score.copy()
-        right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
-        right[m:-1] -= prior[m:-1] * extra
-        right[-1] += prior[-1] * (1.0 - gamma)
-        posterior = Posterior(information, prior)
-
-        def exact(vector: Floats) -> Floats:
-            result = prior * vector
-            times(self.orders, kept, vector, result)
-            return result
-
-        step = refine(posterior, exact, right) if len(kept) else posterior.solve(right)
-        found, extra = x + step[:m], extra + step[m:-1]
-        variances = posterior.variances()
-        # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
-        centre = max(float(found.mean()), 1.0 / (self.told + 2.0))
-        free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
-        spread = float(((found - centre) ** 2).sum()) / centre**2
-        spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
-        free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
-        loss = m * float((extra**2).sum() / (held**2).sum())
-        loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
-        worth = np.maximum(np.minimum(found, self.low + 1.0), BELIEFS.hold * centre)
-        gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
-        reference = worth if self.keeping else forecast.reference
-        forecast = forecast._replace(
-            worth=worth, extra=extra, gamma=gamma, noise=noise, own=own, reference=reference
-        )
-        return found, posterior, forecast, Hyper(centre, spread, loss)
-
-    def _weigh(
-        self, forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior
-    ) -> Conclusions:
-        """Put the model's merits and the free ones together."""
-        free, free_variance, level, level_variance = self._free(forecast)
-        variance, shared = posterior.of_merits(merits)
-        by_model = merits.value
-        if np.isfinite(level_variance):
-            # full sets give the sum of all merits for any game
-            total = float(by_model.sum())
-            gap, unit = level - total, total**2
-            beyond = max(gap**2 - level_variance - shared.sum(), 0.0) / unit
-            error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
-            parts = np.maximum(by_model, 0.0)
-            shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
-            by_model = by_model + shared / (shared.sum() + level_variance) * gap
-        merit, total_variance = by_model.copy(), variance.copy()
-        known = np.isfinite(free_variance)
-        if known.any():
-            apart = (free - by_model)[known]
-            moved, more = shrink(apart, free_variance[known], BELIEFS.agree)
-            merit[known] += moved
-            total_variance[known] += more
-        total_variance = np.maximum(total_variance, 0.0)
-        return Conclusions(
-            merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
-        )
-
-    def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
-        """Merits and variances without any model, and those of the sum of all merits."""
-        k, m = self.k, self.m
-        w, wz, w2, w2v = np.moveaxis(self.weighted, 2, 0)
-        seen, size = self.seen > 0.0, np.arange(1, k + 1)[:, None]
-        some = np.where(w > 0.0, w, 1.0)
-        means = np.where(seen, wz / some, forecast.expected)
-        variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
-        n = np.maximum(self.singles[:, 0], 1.0)
-        means[0] = np.where(seen[0], self.singles[:, 1] / n, forecast.worth)
-        noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, self.low)
-        variance[0] = forecast.own * noise / n
-        variance = np.where(seen, variance, np.inf)
-        level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
-        scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
-        parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
-        free = parts.sum(axis=0) / k, (scale**2 * variance).sum(axis=0) / k**2
-        return *free, float(level), float(level_variance)
-
-
-def _spread(mean: Floats, low: float) -> Floats:
-    """:func:`evenhand.learners.model.spread` of many means."""
-    held = np.clip(mean - low, model.EDGE, 1.0 - model.EDGE)
-    return held * (1.0 - held)
-
-
-def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
-    """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
-    return (total + arms * believed**2) / (free + arms)
+    def _free(self, forecast: Forecast) -> Free:
+        return inference.free_merits(self.singles, self.weighted, forecast, self.low)
 
 
 def warm() -> None:

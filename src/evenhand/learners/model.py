@@ -91,6 +91,21 @@ class Sums(NamedTuple):
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
 
+class Kept(NamedTuple):
+    """Larger sets that are kept, and what :func:`times` needs of them.
+
+    Attributes
+    ----------
+    orders
+        (n, k) members, -1 behind them.
+    looks
+        (n, k + 2) what the others leave to each member, the slope in the curvature, and 1/v.
+    """
+
+    orders: Shorts
+    looks: Floats
+
+
 @compiled
 def spread(mean: float, low: float) -> float:
     """Variance of rewards that are either ``low`` or ``low + 1``, by their mean."""
@@ -177,20 +192,17 @@ def add_set(
 
 @compiled
 def add_sets(
-    sums: Sums, forecast: Forecast, low: float, orders: Shorts, rewards: Singles, kept: Floats
+    sums: Sums, forecast: Forecast, low: float, orders: Shorts, rewards: Singles, looks: Floats
 ) -> None:
-    """Add sets, -1 behind their members; write what :func:`times` needs of them into ``kept``.
-
-    ``kept`` (n, k + 2) holds what the others leave to each member, the slope, and 1/v.
-    """
+    """Add sets, and write what :func:`times` needs of them into the looks of :class:`Kept`."""
     n, k = orders.shape
     for i in range(n):
         r = 0
         while r < k and orders[i, r] >= 0:
             r += 1
-        seen = look(forecast, low, orders[i], r, kept[i])
-        add_set(sums, forecast, orders[i], r, kept[i], seen, rewards[i])
-        kept[i, k], kept[i, k + 1] = seen[3], 1.0 / seen[5]
+        seen = look(forecast, low, orders[i], r, looks[i])
+        add_set(sums, forecast, orders[i], r, looks[i], seen, rewards[i])
+        looks[i, k], looks[i, k + 1] = seen[3], 1.0 / seen[5]
 
 
 @compiled
