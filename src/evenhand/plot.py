@@ -277,17 +277,19 @@ def course(
             f"got {len(run.checkpoints)} checkpoints of {len(run.target)} arms"
         )
     shown = _chosen(run, arms)
-    ax = _axes(ax)
+    ax = _axes(ax, width=8.4)
     times = run.checkpoints
     for arm, colour in zip(shown, COLOURS * (len(shown) // len(COLOURS) + 1), strict=False):
         here = _there(run, arm)
         due, given = (np.where(here, x[:, arm], np.nan) for x in (run.due_curve, run.given_curve))
         label = str(arm) if run.names is None else run.names[arm]
-        ax.plot(times, due, color=colour, linewidth=1.3, linestyle="--")
+        ax.plot(times, due, color=colour, linewidth=1.3, linestyle="--", drawstyle="steps-pre")
         ax.plot(times, given, color=colour, linewidth=1.3, label=label.replace("$", r"\$"))
     _mark_changes(ax, run)
     ax.set(xlabel="queries", ylabel="share of exposure", xlim=(0, run.queries))
     ax.set_ylim(bottom=0)
+    ax.locator_params(axis="x", nbins=5)
+    ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.legend(
         frameon=False, title="due (dashed) and given", loc="upper left", bbox_to_anchor=(1, 1)
     )
@@ -379,7 +381,7 @@ def _check_run(run: Any) -> None:
         raise TypeError(f"run must be what evenhand.simulate returned, got {type(run).__name__}")
 
 
-def _axes(ax: "Axes | None") -> "Axes":
+def _axes(ax: "Axes | None", width: float = 5.2) -> "Axes":
     """Return the axes given, or new ones that no window belongs to."""
     if ax is not None:
         return ax
@@ -389,7 +391,7 @@ def _axes(ax: "Axes | None") -> "Axes":
         raise ImportError(
             "evenhand.plot needs matplotlib; install it with: pip install 'evenhand[plot]'"
         ) from None
-    ax = Figure(figsize=(5.2, 4.2), layout="constrained").subplots()
+    ax = Figure(figsize=(width, 4.2), layout="constrained").subplots()
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     return ax

@@ -107,7 +107,9 @@ class Roster:
         ids = sorted(self.find(arms))
         wrong = [arm for arm in ids if arm not in self.paused]
         if wrong:
-            raise ValueError(f"arms must be paused ones, got {self.label(wrong[0])!r}, which is not")
+            raise ValueError(
+                f"arms must be paused ones, got {self.label(wrong[0])!r}, which is not"
+            )
         called = {arm: name for name, arm in self.former.items()}
         names = tuple(called[arm] for arm in ids) if self.names is not None else None
         since = np.array([self.paused[arm] for arm in ids])
@@ -169,7 +171,9 @@ class Roster:
         wanted = as_integers("ids", ids)
         places = self.places(wanted)
         if np.any(places < 0):
-            raise ValueError(f"ids must be of arms present, got {wanted[places < 0].reshape(-1)[0]}")
+            raise ValueError(
+                f"ids must be of arms present, got {wanted[places < 0].reshape(-1)[0]}"
+            )
         return places
 
     def places(self, ids: Ints) -> Ints:
@@ -207,7 +211,9 @@ class Roster:
             return cls.of(m, names)
         ids, joined = as_integers("ids", data["ids"]), as_integers("joined", data["joined"])
         following = check_integer("next", data["next"], 1)
-        paused = {check_integer("paused", a, 0): check_integer("paused", t, 0) for a, t in data["paused"]}
+        paused = {
+            check_integer("paused", a, 0): check_integer("paused", t, 0) for a, t in data["paused"]
+        }
         former = {str(name): check_integer("former", a, 0) for name, a in data["former"].items()}
         used = [*ids.tolist(), *paused]
         good = (

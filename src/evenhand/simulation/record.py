@@ -159,7 +159,7 @@ class Record:
         self.changes += scene.happened
         roster = self.learner.roster
         self.names |= zip(roster.ids.tolist(), roster.names or (), strict=False)
-        self.loss = FairnessLoss(scene.due[roster.ids], self.learner.k)
+        self.loss = FairnessLoss(scene.due[scene.arms], self.learner.k)
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses, reading off the checkpoints inside it."""

@@ -66,27 +66,34 @@ class Stage:
 
     def _follow(self, change: Change) -> None:
         """Let arms of the learner join, leave, pause or resume, unless they have already."""
-        roster, arms = self.learner.roster, list(change.arms)
+        roster, paused = self.learner.roster, self.learner.roster.paused
         if change.what == "join":
-            new = [arm for arm in arms if arm >= roster.next_id]
+            new = [arm for arm in change.arms if arm >= roster.next_id]
+            names = getattr(self.world, "names", None)
+            called = [f"arm {arm}" if names is None else names[arm] for arm in new]
             if new:
-                names = getattr(self.world, "names", None)
-                called = [f"arm {arm}" if names is None else names[arm] for arm in new]
                 self.learner.add(len(new) if roster.names is None else called)
-        elif change.what != "game":
-            there = [arm for arm in arms if arm in roster.ids]
-            if there:
-                getattr(self.learner, WORDS[change.what])(there)
+        elif change.what == "resume":
+            self._let("resume", [arm for arm in change.arms if arm in paused])
+        elif change.what == "pause":
+            self._let("pause", [arm for arm in change.arms if arm in roster.ids])
+        elif change.what == "leave":
+            there = [arm for arm in change.arms if arm in roster.ids or arm in paused]
+            self._let("retire", there)
+
+    def _let(self, method: str, arms: list[int]) -> None:
+        if arms:
+            getattr(self.learner, method)(arms)
 
     def _check(self, arms: Ints, game: Game) -> None:
         """Refuse a learner of other arms, or one to which the empty set is worth something else."""
-        missing = np.setdiff1d(arms, self.learner.roster.ids)
-        if missing.size or self.learner.m < len(arms):
+        have = self.learner.roster.ids
+        if not np.array_equal(have, arms):
+            wrong = np.setxor1d(have, arms)[:1].tolist()
             raise ValueError(
-                f"learner must hold the arms present, {len(arms)} of them, "
-                f"got a learner of m={self.learner.m} without arm {missing.tolist()}; "
-                "make it of those that the world has at its start, or go on with the one that "
-                "played before"
+                f"learner must hold the {len(arms)} arms that are present after "
+                f"{self.learner.queries} queries, got {len(have)} that differ in arm {wrong}; make "
+                "one of the arms at the start, or go on with the learner that played before"
             )
         worth = getattr(game, "empty", 0.0)
         if self.learner.empty != worth:
@@ -98,9 +105,6 @@ class Stage:
 
     def _work_out(self, t: int) -> Floats:
         return work_out(restrict(self.world.at(t), self.world.present(t)), self.learner.k)
-
-
-WORDS = {"leave": "retire", "pause": "pause", "resume": "resume"}  # what a learner calls it
 
 
 def check_due(target: ArrayLike, m: int, k: int) -> Floats:
