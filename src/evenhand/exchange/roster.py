@@ -211,9 +211,7 @@ class Roster:
             return cls.of(m, names)
         ids, joined = as_integers("ids", data["ids"]), as_integers("joined", data["joined"])
         following = check_integer("next", data["next"], 1)
-        paused = {
-            check_integer("paused", a, 0): check_integer("paused", t, 0) for a, t in data["paused"]
-        }
+        paused = {check_integer("paused", a, 0): int(t) for a, t in data["paused"]}
         former = {str(name): check_integer("former", a, 0) for name, a in data["former"].items()}
         used = [*ids.tolist(), *paused]
         good = (

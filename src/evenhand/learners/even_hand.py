@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Estimate
-from evenhand.exchange import SetPlan
-from evenhand.exchange.fields import Fields
+from evenhand.exchange import Plan, Rows, SetPlan
+from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence
 from evenhand.learners.band import Band
@@ -27,7 +27,7 @@ from evenhand.learners.proportional import (
     queries_to_serve,
 )
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 SINGLE = 0.6  # share of queries of one arm
 
@@ -132,6 +132,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
+        self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand
 
     @property
     def merit(self) -> Floats:
@@ -243,14 +244,31 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
-        return mixing_rate(self.queries, self.m)
+        return mixing_rate(self._clock, self.m)
+
+    @property
+    def _clock(self) -> int:
+        """Queries since what is remembered of the mean arm began."""
+        return self.queries - int(self.evidence.start.mean())
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         policy = self._proportional(self._believed(*self.evidence.renew())[0])
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
-        return plan, queries_to_serve(self.queries, self.m)
+        late = self.queries - self.evidence.told
+        return plan, queries_to_serve(late + self.evidence.youth, self.m)
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        self.evidence.rearrange(source, away)
+        self.band = Band(len(source), self.k, self.sizes, self._low, self._plans)
+        if self.prior is not None:
+            every = np.append(np.column_stack(self.prior), self._away, axis=0)
+            every = np.append(every, [[0.0, np.inf]], axis=0)  # a newcomer
+            self.prior, self._away = Prior(*every[source].T), every[away]
+
+    def _tell_late(self, plan: Plan, rows: Rows, rewards: Floats) -> None:
+        self.evidence.absorb_late(rows, rewards)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         super()._tell(kept, rewards)
@@ -267,7 +285,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     def _fields(self) -> Fields:
         parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
-        return {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
+        fields = {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
+        return fields | {"_away": Field(shape=(ANY, 2))}
 
 
 def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:

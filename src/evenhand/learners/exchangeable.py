@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +58,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     """
 
     evidence: Evidence | None = None
+    forgets_late: ClassVar[bool] = False  # rows told after a change of arms are all closed
 
     def __init__(
         self,
@@ -125,13 +126,25 @@ class ExchangeableLearner(Learner, Generic[P]):
         for i, (plan, places, old) in enumerate(parts):
             if plan.number < self._since:  # of a plan for other arms
                 orders = np.append(self.roster.places(plan.arms), -1)[old.orders]
-                left[places] = np.any((orders < 0) & (old.orders >= 0), axis=1)
+                left[places] = np.any((orders < 0) & (old.orders >= 0), axis=1) | self.forgets_late
                 parts[i] = Part(plan, places, Rows(orders, old.sizes, old.weights))
         return Asked(drawn.sizes, Recalled(joined(parts), parts), left)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         assert self.evidence is not None
-        self.evidence.absorb(kept.rows, rewards)
+        if all(part.plan.number >= self._since for part in kept.parts):
+            self.evidence.absorb(kept.rows, rewards)
+            return
+        for plan, places, rows in kept.parts:
+            if plan.number >= self._since:
+                self.evidence.absorb(rows, rewards[places])
+                continue
+            if not self.forgets_late:
+                here = np.all((rows.orders >= 0) | (np.arange(self.k) >= rows.sizes), axis=1)
+                self._tell_late(plan, rows.pick(np.flatnonzero(here)), rewards[places][here])
+
+    def _tell_late(self, plan: Plan, rows: Rows, rewards: Floats) -> None:
+        """Take in rewards of rows of a plan for other arms, all of which are here still."""
 
     # ---- arms that come and go ----
 
