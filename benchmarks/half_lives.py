@@ -38,10 +38,13 @@ class Fading(EvenHand):
     def __init__(self, m: int, k: int, *, half_life: float, seed: Seed) -> None:
         super().__init__(m, k, seed=seed, **unwatched())
         self.half_life = half_life
-        self._kept = 0  # rewards, after fading, when the last policy was made
+        self._memory = 0.0  # rewards after fading, not rounded
+        self._kept = 0  # rounded, when the last policy was made
 
     def _make_plan(self) -> tuple[SetPlan, int]:
-        self._fade(2.0 ** (-(self.evidence.told - self._kept) / self.half_life))
+        new = self.evidence.told - self._kept
+        self._memory += new
+        self._fade(2.0 ** (-new / self.half_life))
         self._kept = self.evidence.told
         plan, _ = super()._make_plan()
         return plan, queries_to_serve(self.evidence.told, self.m)
@@ -54,7 +57,8 @@ class Fading(EvenHand):
         for array in known.sums[:-1]:
             array *= factor
         known.weight *= np.array([factor, factor**2])
-        known.told = round(factor * known.told)
+        self._memory *= factor
+        known.told = round(self._memory)
         known.faded, known.due = min(known.faded, known.told), min(known.due, known.told)
         known._found = None
 

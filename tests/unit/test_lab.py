@@ -74,7 +74,8 @@ def equal_but_for_timing(one, other):
 
 def test_presets_share_cells():
     names = "both-ways both-ways-cuda evenhand fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound"
-    names = sorted([*names.split(), "full-pages", "rare-rewards", "timing"])
+    drift = "drift-changes drift-facebook drift-smooth drift-stand-in drift-still roster"
+    names = sorted([*names.split(), *drift.split(), "full-pages", "rare-rewards", "timing"])
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}

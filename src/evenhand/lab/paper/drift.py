@@ -64,7 +64,8 @@ def courses(
     found = {}
     for line in panel.lines:
         cells = experiment.cells(panel, line)
-        rows = {row["id"]: row for row in results.iter_rows(named=True)} if cells else {}
+        mine = results.filter(pl.col("id").is_in([c.id for c in cells]))
+        rows = {row["id"]: row for row in mine.iter_rows(named=True)}
         last = max((c.horizon for c in cells if c.id in rows), default=None)
         if last is not None:
             chosen = [rows.get(c.id) for c in cells if c.horizon == last]
@@ -129,7 +130,8 @@ def _ratio(one: Course, base: Course | None, what: str) -> str:
     if base is None or base is one:
         return ""
     ratio = log_ratio(getattr(one, what), getattr(base, what))
-    return f"{np.exp(ratio.value):.2f} ± {100 * ratio.stderr:.0f} %" if ratio.n else ""
+    error = f" ± {100 * ratio.stderr:.0f} %" if ratio.n > 1 else ""
+    return f"{np.exp(ratio.value):.2f}{error}" if ratio.n else ""
 
 
 def course_figure(experiment: Experiment, results: pl.DataFrame) -> Figure:
@@ -146,10 +148,15 @@ def course_figure(experiment: Experiment, results: pl.DataFrame) -> Figure:
             for t in one.changes[0]:
                 left.axvline(t, color="grey", lw=0.6, ls=":")
         left.set(title=panel.title, ylabel="distance to fair", yscale="log")
-        left.legend(fontsize=7)
         _due_and_given(right, experiment, results, panel)
     for axes in grid[-1]:
         axes.set_xlabel("queries")
+    for axes in grid.flat:
+        axes.locator_params(axis="x", nbins=5)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    most = max(grid[:, 0], key=lambda axes: len(axes.get_legend_handles_labels()[1]))
+    lines, labels = most.get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     figure.suptitle(experiment.title)
     return figure
 
