@@ -347,8 +347,7 @@ def _mark_changes(ax: "Axes", run: Run) -> None:
                 "\n".join(words),
                 transform=top,
                 fontsize=7,
-                rotation=0 if len(places) <= 4 else 45,
-                ha="left" if len(places) > 4 else "center",
+                rotation=30,
                 parse_math=False,
             )
 
