@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from evenhand.checks import ROUNDING
 from evenhand.learners import Learner
 from evenhand.policy import fair_policy
 from evenhand.simulation import Run
@@ -207,7 +208,7 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     8
     """
     _check_run(run)
-    if run.changes or _moves(run).any():
+    if run.changes or _moves(run).max() > ROUNDING:
         raise ValueError(
             "run must be of a game that stays as it is, got one of a world that changes; "
             "draw it with evenhand.plot.course"

@@ -100,7 +100,7 @@ def test_a_restricted_game_answers_for_its_own_arms():
     rewards = part.pull(np.array([[1, 0, -1], [2, 1, 0]]), np.array([[2], [1]]), RNG)
     np.testing.assert_allclose(rewards[:, 0], [0.5, 0.3])
     assert restrict(game, np.arange(4)) is game
-    assert "Restricted(SetFunction(" in repr(part)
+    assert repr(part) == "Restricted(m=3, game=SetFunction(m=4))"
     for arms, message in (([], "one or more"), ([1, 1], "different"), ([4], r"0\.\.3")):
         with pytest.raises(ValueError, match=f"arms must .*{message}"):
             restrict(game, arms)

@@ -516,14 +516,19 @@ def test_a_game_of_ones_own_may_ask_for_what_the_cell_is(tmp_path, monkeypatch):
 
 def test_a_learner_says_what_the_lab_must_know():
     own = {found for name, found in Learner.kinds.items() if ":" not in name}
-    assert {kind.learner for kind in KINDS.values()} == own
+    oracles = {name: kind for name, kind in KINDS.items() if kind.knows_world}
+    assert sorted(oracles) == ["knowing", "restarted"]
+    assert not any(kind.options for kind in oracles.values())
+    others = {name: kind for name, kind in KINDS.items() if name not in oracles}
+    assert {kind.learner for kind in others.values()} == own
     assert all(KINDS[found.name].learner is found for found in own)
     weighted = {"gamma", "eta", "floor", "growth", "weights"}
     units = {"rewards", "empty"}
-    assert all(units <= kind.options for kind in KINDS.values())
-    options = {name: kind.options - units for name, kind in KINDS.items()}
+    assert all(units <= kind.options for kind in others.values())
+    options = {name: kind.options - units for name, kind in others.items()}
     assert options == {
         "even-hand": {"full", "sizes", "prior"},
+        "even-hand-unwatched": {"full", "sizes", "prior"},
         "full-sets": set(),
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
@@ -535,8 +540,8 @@ def test_a_learner_says_what_the_lab_must_know():
         "gap-e": {"c", "growth"},
         "fair-cmab": {"quotas"},
     }
-    endless = {name for name, kind in KINDS.items() if not kind.needs_horizon}
-    assert endless == {"even-hand", "full-sets", "urs"}
+    endless = {name for name, kind in others.items() if not kind.needs_horizon}
+    assert endless == {"even-hand", "even-hand-unwatched", "full-sets", "urs"}
 
 
 def test_what_one_holds_can_be_read(tiny, tiny_results):

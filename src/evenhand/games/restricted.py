@@ -36,13 +36,16 @@ class Restricted:
     (2, array([0.4, 0.5]))
     """
 
+    trajectory = 1  # bump when a release changes the random numbers
+
     def __init__(self, game: Game, arms: ArrayLike) -> None:
         self.game, self.arms = game, _check_arms(arms, game.m)
         self.m = len(self.arms)
         self.empty = getattr(game, "empty", 0.0)
+        self.noise = getattr(game, "noise", True)  # None alone says that rewards are exact
 
     def __repr__(self) -> str:
-        return f"Restricted({self.game!r}, m={self.m})"
+        return f"Restricted(m={self.m}, game={type(self.game).__name__}(m={self.game.m}))"
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""

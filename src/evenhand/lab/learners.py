@@ -59,8 +59,8 @@ KINDS |= {
     # its weights are so large that a change of rounding alone once changed its random numbers
     "no-mix": Kind(IWKSVFair, lambda horizon: {"eta": 0.0, "gamma": None}, bumps=1),
     "even-hand-unwatched": Kind(EvenHand, lambda horizon: unwatched()),
-    Restarted.name: Kind(Restarted),
-    Knowing.name: Kind(Knowing),
+    "restarted": Kind(Restarted),
+    "knowing": Kind(Knowing),
     "muras": Kind(MURaS, lambda t: {"rounding": Systematic} if t >= COUNTED_FROM else {}),
 }
 

@@ -27,7 +27,6 @@ class Restarted:
     dropped.
     """
 
-    name = "restarted"
     trajectory = EvenHand.trajectory
     horizon = None
     empty = 0.0
@@ -109,8 +108,6 @@ class Restarted:
 
 class Knowing(EvenHand):
     """EvenHand that after each change of arms knows the true merits of all but the newcomers."""
-
-    name = "knowing"
 
     def __init__(self, m: int, k: int, *, world: World, seed: Seed) -> None:
         self.world = world
