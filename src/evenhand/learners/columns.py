@@ -73,3 +73,20 @@ def in_columns(orders: Shorts, places: Ints) -> tuple[Shorts, Ints]:
     stays = np.flatnonzero(~np.any((mapped < 0) & (orders >= 0), axis=1))
     result: Shorts = mapped[stays].astype(orders.dtype, copy=False)  # type: ignore[assignment]
     return result, stays
+
+
+def moments(recent: Floats, every: Floats) -> Floats:
+    """Sums of 1 and the first four powers of some rewards, of which n, y and y^2 are known.
+
+    The third and fourth are taken to be about the mean what they are for all rewards (5,).
+    """
+    n, y, yy = recent
+    if n <= 0.0:
+        return np.zeros(5)
+    mean, old = y / n, every[1:] / max(every[0], 1.0)
+    square = max(yy / n - mean**2, 0.0)
+    third = old[2] - 3.0 * old[0] * old[1] + 2.0 * old[0] ** 3
+    fourth = old[3] - 4.0 * old[0] * old[2] + 6.0 * old[0] ** 2 * old[1] - 3.0 * old[0] ** 4
+    cube = third + 3.0 * mean * square + mean**3
+    last = fourth + 4.0 * mean * third + 6.0 * mean**2 * square + mean**4
+    return n * np.array([1.0, mean, square + mean**2, cube, max(last, 0.0)])

@@ -13,7 +13,7 @@ from evenhand.estimate import Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
-from evenhand.learners import band, evidence
+from evenhand.learners import band, evidence, watch
 from evenhand.learners.band import Band
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
@@ -26,6 +26,7 @@ from evenhand.learners.proportional import (
     proportional,
     queries_to_serve,
 )
+from evenhand.learners.watch import SHOWN, Watch
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
 
@@ -124,6 +125,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
         prior: tuple[ArrayLike, ArrayLike] | Estimate | None = None,
+        watch: bool = True,
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
@@ -132,6 +134,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
+        self.watch = bool(watch)
+        self._watch = Watch(self.m, self.k, self.sizes)
+        self._changes = np.zeros((0, 3), np.int64)  # queries, arm, and kind of those noticed
         self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand
 
     @property
@@ -252,7 +257,12 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self.queries - int(self.evidence.start.mean())
 
     def _make_plan(self) -> tuple[SetPlan, int]:
+        renews = self.watch and 0 < self.evidence.told >= self.evidence.due
+        if renews:
+            self._watch.end(self.evidence)
         policy = self._proportional(self._believed(*self.evidence.renew())[0])
+        if renews:
+            self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
@@ -260,7 +270,9 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return plan, queries_to_serve(late + self.evidence.youth, self.m)
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
+        self._watch.rearrange(source)
         self.evidence.rearrange(source, away)
+        self._watch.mark(self.evidence)
         self.band = Band(len(source), self.k, self.sizes, self._low, self._plans)
         if self.prior is not None:
             every = np.append(np.column_stack(self.prior), self._away, axis=0)
@@ -274,6 +286,23 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         super()._tell(kept, rewards)
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
+        if self.watch and self._watch.due(self.evidence):
+            self._look()
+
+    def _look(self) -> None:
+        """Look for changes; forget what was known of arms that have changed."""
+        cuts = self._watch.look(self.evidence)
+        if not cuts:
+            return
+        self.evidence.carry()
+        for cut in cuts:
+            self.evidence.forget(*cut)
+        self._watch.mark(self.evidence)
+        self.band = Band(self.m, self.k, self.sizes, self._low, self._plans)
+        ids = self.roster.ids
+        noticed = [(self.queries, ids[cut.column], cut.alone is not None) for cut in cuts]
+        self._changes = np.append(self._changes, noticed, axis=0)[-SHOWN:]
+        self._skip_rest()
 
     def warm(self) -> None:
         """Compile now what this learner may need later, so that no other call waits for it."""
@@ -281,12 +310,17 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         evidence.warm()
 
     def _ask(self, limit: int) -> Draft:
-        return self._take(min(limit, MAX_BATCH))
+        most = self._watch.interval(self.evidence) if self.watch else MAX_BATCH
+        return self._take(min(limit, most, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
+        parts = {
+            "evidence": evidence.fields(self.m, self.k),
+            "band": band.FIELDS,
+            "_watch": watch.fields(self.m),
+        }
         fields = {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
-        return fields | {"_away": Field(shape=(ANY, 2))}
+        return fields | {"_away": Field(shape=(ANY, 2)), "_changes": Field(0, 2**62, (ANY, 3))}
 
 
 def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:

@@ -328,6 +328,24 @@ class Evidence:
             self.worth, self.extra, self.gamma, self.met, self.worth
         )[0]
 
+    def forget(self, column: int, start: int, alone: Floats | None) -> None:
+        """Forget what larger sets said of an arm; and what it brought alone but for the latest.
+
+        ``start`` is the number of rewards told when the latest began, ``alone`` their n, y and y^2,
+        or None where all of them stay. To be called after :meth:`carry`.
+        """
+        self.carried[:, column] = 0.0
+        left = max(self.m - 2, 0) / max(self.m - 1, 1)
+        self.cells = columns.without_partners(self.cells, self.reference, left)
+        self.cells[column] = 0.0
+        places = np.arange(self.m)
+        places[column] = -1
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards = self.rewards[kept]
+        self.start[column] = max(self.start[column], start)
+        if alone is not None:
+            self.singles[column] = columns.moments(alone, self.singles[column])
+
     def _begin(self, new: Bools) -> None:
         """Know nothing of some arms."""
         for name, axis in columns.AXES.items():

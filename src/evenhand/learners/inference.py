@@ -134,7 +134,7 @@ def fit(
     """
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-    q = _spread(x, low)
+    q = spreads(x, low)
     squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
     fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
     common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
@@ -221,7 +221,7 @@ def free_merits(singles: Floats, weighted: Floats, forecast: Forecast, low: floa
     variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
     n = np.maximum(singles[:, 0], 1.0)
     means[0] = np.where(seen[0], singles[:, 1] / n, forecast.worth)
-    noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, low)
+    noise = forecast.noise[0] + forecast.noise[1] * spreads(forecast.worth, low)
     variance[0] = forecast.own * noise / n
     variance = np.where(seen, variance, np.inf)
     level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
@@ -231,7 +231,7 @@ def free_merits(singles: Floats, weighted: Floats, forecast: Forecast, low: floa
     return Free(*free, float(level), float(level_variance))
 
 
-def _spread(mean: Floats, low: float) -> Floats:
+def spreads(mean: Floats, low: float) -> Floats:
     """:func:`evenhand.learners.model.spread` of many means."""
     held = np.clip(mean - low, model.EDGE, 1.0 - model.EDGE)
     return held * (1.0 - held)
