@@ -527,7 +527,7 @@ def test_a_learner_says_what_the_lab_must_know():
     assert all(units <= kind.options for kind in others.values())
     options = {name: kind.options - units for name, kind in others.items()}
     assert options == {
-        "even-hand": {"full", "sizes", "prior"},
+        "even-hand": {"full", "sizes", "prior", "watch"},
         "even-hand-unwatched": {"full", "sizes", "prior"},
         "full-sets": set(),
         "iw-ksvfair": weighted,
