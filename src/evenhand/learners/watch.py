@@ -59,7 +59,7 @@ FIELDS: Fields = {
 
 def fields(m: int) -> Fields:
     """What a watch remembers."""
-    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 4))
+    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 5))
     marks = Field(-1e300, 1e300)
     return FIELDS | {
         "alone": sums[0],
@@ -79,10 +79,10 @@ class Watch:
     alone
         (l, m, 3) of single arms: 1, y and y^2.
     company
-        (l, m, 4) of larger sets: weights, weighted surprises, weights^2, and the weights times
-        what was forecast.
+        (l, m, 5) of larger sets: weights, weighted surprises, weights^2, these times the variance
+        forecast, and the weights times what was forecast.
     alone_mark, company_mark
-        (m, 3) what the evidence's sums were at the start of the present stretch.
+        (m, 3) and (m, 4) what the evidence's sums were at the start of the present stretch.
     cuts
         Changes noticed so far.
     """
@@ -95,8 +95,8 @@ class Watch:
         self.mix = larger / max(larger.sum(), 1e-300)
         self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.alone = np.zeros((0, m, 3), np.float32)
-        self.company = np.zeros((0, m, 4), np.float32)
-        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 3))
+        self.company = np.zeros((0, m, 5), np.float32)
+        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 4))
         self.looked, self.cuts = 0, 0
 
     def interval(self, evidence: Evidence) -> int:
@@ -174,10 +174,10 @@ class Watch:
 
 
 def _in_company(evidence: Evidence) -> Floats:
-    """Sums (m, 3) over all larger sets with an arm: weights, weighted surprises, weights^2."""
-    weight, reward, square, _ = np.moveaxis(evidence.weighted, 2, 0)
-    surprise = reward - weight * evidence.expected[1:]
-    return np.column_stack([x.sum(axis=0) for x in (weight, surprise, square)])
+    """Sums (m, 4) over all larger sets with an arm, but for what was forecast."""
+    sums = evidence.weighted.sum(axis=0)
+    sums[:, 1] -= (evidence.weighted[:, :, 0] * evidence.expected[1:]).sum(axis=0)
+    return sums
 
 
 def _variance(evidence: Evidence, mean: Floats) -> Floats:
@@ -207,17 +207,23 @@ def _alone_moved(evidence: Evidence, alone: Singles) -> Floats:
 
 
 def _company_moved(evidence: Evidence, company: Singles) -> Floats:
-    """The same for larger sets."""
+    """The same for larger sets.
+
+    Their variances are those forecast; at least that of their mean reward, as forecasts may be
+    wrong: it is never too small on average, the variance being a concave function of the mean.
+    """
     sums = np.cumsum(company, axis=0, dtype=np.float64)
-    w, surprise, square, level = sums[-1].T
+    w, surprise, square, _, level = sums[-1].T
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     mean = (surprise + level) / np.maximum(w, 1e-12)
-    noise = _variance(evidence, _held(evidence, mean * rewards, rewards))
-    before, after = sums[:-1], sums[-1] - sums[:-1]
-    w, rest = np.maximum(before[..., 0], 1e-12), np.maximum(after[..., 0], 1e-12)
-    apart = before[..., 1] / w - after[..., 1] / rest
-    rewards_apart = apart + before[..., 3] / w - after[..., 3] / rest
-    error = noise * (before[..., 2] / w**2 + after[..., 2] / rest**2)
-    enough = (w**2 >= FEW * before[..., 2]) & (rest**2 >= FEW * after[..., 2])
+    least = _variance(evidence, _held(evidence, mean * rewards, rewards))
+    apart, rewards_apart, error = np.zeros((3, *sums[:-1].shape[:2]))
+    enough = np.ones(apart.shape, np.bool_)
+    for sign, part in ((1.0, sums[:-1]), (-1.0, sums[-1] - sums[:-1])):
+        w = np.maximum(part[..., 0], 1e-12)
+        apart += sign * part[..., 1] / w
+        rewards_apart += sign * (part[..., 1] + part[..., 4]) / w
+        error += np.maximum(part[..., 3], least * part[..., 2]) / w**2
+        enough &= w**2 > FEW * part[..., 2] + 1e-12
     moved = np.minimum(apart**2, rewards_apart**2)
-    return np.divide(moved, error, where=enough & (error > 0.0), out=np.zeros_like(moved))
+    return np.divide(moved, error, where=enough, out=np.zeros_like(moved))
