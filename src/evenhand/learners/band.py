@@ -136,6 +136,7 @@ FIELDS: Fields = {
     "base": Field(-1e300, 1e300),
     "mass": Field(0.0, 1e300),
     "count": COUNT,
+    "since": COUNT,
 }
 
 
@@ -161,16 +162,20 @@ class Band:
         (m,) sum of :math:`\delta` times the merits of the forecast.
     count
         Rewards absorbed.
+    since
+        Number of the first plan whose rows count: those before were drawn from another game.
     """
 
-    def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0) -> None:
-        self.m, self.k, self.sizes, self.low = m, k, sizes, low
+    def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0, since: int = 0) -> None:
+        self.m, self.k, self.sizes, self.low, self.since = m, k, sizes, low, since
         self.sums, self.base, self.mass, self.count = np.zeros((k, m, 2)), np.zeros(m), 0.0, 0
         self.reach = largest_term(m, sizes)
         self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last
 
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of a plan, skipping nan."""
+        if plan.number < self.since:
+            return
         if self._terms is None or self._terms[0] is not plan:
             self._terms = plan, self._terms_of(plan)
         terms = self._terms[1]
@@ -188,7 +193,7 @@ class Band:
 
     def branch(self) -> "Band":
         """Return a band of no rewards, to be merged into this one."""
-        return Band(self.m, self.k, self.sizes, self.low)
+        return Band(self.m, self.k, self.sizes, self.low, self.since)
 
     def merge(self, other: "Band") -> None:
         """Add what another one absorbed."""

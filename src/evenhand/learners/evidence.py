@@ -15,11 +15,11 @@ import numpy as np
 
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
-from evenhand.learners import inference, model
+from evenhand.learners import columns, inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
 from evenhand.learners.model import Forecast, Kept, Sums, add_sets
 from evenhand.learners.posterior import Information
-from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
+from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
@@ -85,8 +85,15 @@ def fields(m: int, k: int) -> Fields:
         "told": COUNT,
         "due": COUNT,
         "faded": COUNT,
+        "start": Field(0.0, 2.0**62),
+        "carried": Field(-1e300, 1e300, (ANY, m, 4), lambda x: _all_or_none(x, k)),
+        "away": Field(shape=(ANY, columns.width(k))),
         "largest": Field(1.0, 1e300),
     }
+
+
+def _all_or_none(carried: Floats, k: int) -> str | None:
+    return None if len(carried) in (0, k - 1) else "must hold all sizes"
 
 
 def _sets(orders: Shorts) -> str | None:
@@ -110,8 +117,16 @@ class Evidence:
         by the forecast and v its variance: w, w z, w^2 and w^2 v.
     orders, rewards
         The larger sets that are kept, and what they brought.
+    carried
+        (k - 1, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
+        change of arms or of what they are worth: what is forecast now is added when merits are
+        read, so that they go with the arms that there are now. Empty before the first change.
     told
         Rewards absorbed.
+    start
+        (m,) how many rewards had been absorbed when what is remembered of each arm began.
+    away
+        What is known of paused arms, a row each.
     merit, variance
         (m,) merits at the last :meth:`renew`, and their variances.
     largest
@@ -128,6 +143,8 @@ class Evidence:
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper.blank())
+        self.carried, self.start = np.zeros((0, m, 4)), np.zeros(m)
+        self.away = np.zeros((0, columns.width(k)))
         self._found: Conclusions | None = None
 
     def _add(self, sums: Sums) -> None:
@@ -152,17 +169,40 @@ class Evidence:
     @property
     def seen(self) -> Floats:
         """(k, m) sum of weights by size and arm."""
-        return np.concatenate([self.singles[None, :, 0], self.weighted[:, :, 0]])
+        weighted = self._with_carried(self.expected)
+        return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
+
+    @property
+    def age(self) -> int:
+        """How many rewards are remembered, of the mean arm."""
+        return self.told - int(self.start.mean())
+
+    @property
+    def youth(self) -> int:
+        """The same as a harmonic mean, which is small as long as one arm is new."""
+        if not self.start.any():
+            return self.told
+        return int(1.0 / np.mean(1.0 / (1.0 + self.told - self.start)))
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        self._absorb(self.weighted, self.expected, rows, rewards)
+
+    def absorb_late(self, rows: Rows, rewards: Floats) -> None:
+        """Add rewards of rows drawn before the arms changed, as if they had been told then.
+
+        They count with the weights they were drawn with: means over sets are divided by the sum of
+        weights, so that the share of sets that are possible still cancels.
+        """
+        self._absorb(self.carried, np.zeros_like(self.expected), rows, rewards)
+
+    def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
         # larger sets that are kept are not added to the sums
         sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
         looks = np.empty((len(rewards), self.k + 3))
         add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
-        free = self.singles, self.weighted, self.expected
-        told, largest = add_rewards(*free, *rows, rewards, looks)
+        told, largest = add_rewards(self.singles, means, expected, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -191,6 +231,7 @@ class Evidence:
         other = Evidence(self.m, self.k, self.low)
         other._use(self.forecast, Hyper(self.centre, self.spread, self.extra_spread))
         other.faded, other.keeping, other.due = self.faded, self.keeping, self.due
+        other.carried = np.zeros_like(self.carried)
         return other
 
     def merge(self, other: "Evidence") -> None:
@@ -201,8 +242,9 @@ class Evidence:
         if self.keeping and not other.keeping:  # that one had too many, so there are too many here
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
-        mine = (self.singles, self.weighted, *self.sums)
-        for array, more in zip(mine, (other.singles, other.weighted, *other.sums), strict=True):
+        mine = (self.singles, self.weighted, self.carried, *self.sums)
+        given = (other.singles, other.weighted, other.carried, *other.sums)
+        for array, more in zip(mine, given, strict=True):
             array += more
         self.told += other.told
         self.largest = max(self.largest, other.largest)
@@ -237,13 +279,76 @@ class Evidence:
         self._use(found.forecast, found.hyper)
         if not self.keeping:
             # set i of n keeps weight i/n: early surprises are those of poor forecasts
-            factor = (1.0 + self.faded) / (1.0 + self.told)
+            factor = min(1.0, (1.0 + self.faded) / (1.0 + self.age))
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
         self.merit, self.variance = found.merit, found.variance
-        self.faded, self.due = self.told, self.told + max(1, int(REFIT * self.told))
+        self.faded, self.due = self.age, self.told + max(1, int(REFIT * self.youth))
         return self.merit, self.variance
+
+    # ---- arms come and go ----
+
+    def carry(self) -> None:
+        """Let what larger sets said go with the forecast from here on."""
+        self._found = None
+        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected[1:]
+        self.carried = self.carried + self.weighted if len(self.carried) else self.weighted.copy()
+        self.weighted[:] = 0.0
+        self.due = self.told
+
+    def rearrange(self, source: Ints, away: Ints) -> None:
+        """Go on with other arms.
+
+        ``source`` says for each column that there will be where it comes from: a column of now,
+        behind those a paused arm, or -1 for a newcomer; ``away`` the same for arms paused then.
+        """
+        self.carry()
+        old, m = self.m, len(source)
+        stays = np.flatnonzero((source >= 0) & (source < old))
+        both = len(stays)
+        left = max(both - 1, 0) / max(old - 1, 1)
+        self.cells = columns.without_partners(self.cells, self.reference, left)
+        rows = np.concatenate([columns.pack(self), self.away])
+        self.away = rows[away]
+        places = np.full(old, -1)
+        places[source[stays]] = stays
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards, self.m = self.rewards[kept], m
+        columns.unpack(self, rows[source])
+        new = source < 0
+        self._begin(new)
+        if m >= 2**15 and self.orders.dtype == np.int16:
+            self.orders = self.orders.astype(np.int32)
+        self.expected = model.expectations(
+            self.worth, self.extra, self.gamma, self.met, self.worth
+        )[0]
+
+    def forget(self, column: int, start: int, alone: Floats | None) -> None:
+        """Forget what larger sets said of an arm; and what it brought alone but for the latest.
+
+        ``start`` is the number of rewards told when the latest began, ``alone`` their n, y and y^2,
+        or None where all of them stay. To be called after :meth:`carry`.
+        """
+        self.carried[:, column] = 0.0
+        left = max(self.m - 2, 0) / max(self.m - 1, 1)
+        self.cells = columns.without_partners(self.cells, self.reference, left)
+        self.cells[column] = 0.0
+        places = np.arange(self.m)
+        places[column] = -1
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards = self.rewards[kept]
+        self.start[column] = max(self.start[column], start)
+        if alone is not None:
+            self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def _begin(self, new: Bools) -> None:
+        """Know nothing of some arms."""
+        for name, axis in columns.AXES.items():
+            np.moveaxis(getattr(self, name), axis, 0)[new] = 0.0
+        self.worth[new] = self.reference[new] = self.centre
+        self.own[new], self.variance[new], self.start[new] = 1.0, np.inf, self.told
+        self.merit[new] = self.merit[~new].mean() if not new.all() else 0.5
 
     def _move(self, forecast: Forecast) -> None:
         """Make surprises over the old forecast into those over a new one."""
@@ -278,7 +383,16 @@ class Evidence:
         return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
 
     def _free(self, forecast: Forecast) -> Free:
-        return inference.free_merits(self.singles, self.weighted, forecast, self.low)
+        weighted = self._with_carried(forecast.expected)
+        return inference.free_merits(self.singles, weighted, forecast, self.low)
+
+    def _with_carried(self, expected: Floats) -> Floats:
+        """All sums of weighted means, those carried over completed by what is expected."""
+        if not len(self.carried):
+            return self.weighted
+        every = self.weighted + self.carried
+        every[:, :, 1] += self.carried[:, :, 0] * expected[1:]
+        return every
 
 
 def warm() -> None:
