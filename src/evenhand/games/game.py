@@ -24,11 +24,11 @@ BLOCK_CELLS = 2**24  # cells of the boolean matrix handed to a set function at o
 class Game(Protocol):
     """A set function on m arms that can be observed with noise.
 
-    A game may also have ``kshapley(k)``, its merits in closed form; ``pull_coupled``, observations
-    of all prefixes of a row under common randomness; ``noise``, None where rewards are exact;
-    ``empty``, the reward of the empty set, which is part of every reward and of no value;
-    ``names`` of the arms; ``trajectory``, the version of its random numbers; and ``needs_gpu``,
-    True where it needs one.
+    A game may also have ``kshapley(k)``, its merits in closed form; ``among(arms)``, the same game
+    of some arms alone; ``pull_coupled``, observations of all prefixes of a row under common
+    randomness; ``noise``, None where rewards are exact; ``empty``, the reward of the empty set,
+    which is part of every reward and of no value; ``names`` of the arms; ``trajectory``, the
+    version of its random numbers; and ``needs_gpu``, True where it needs one.
 
     Examples
     --------

@@ -31,24 +31,6 @@ FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
 SHOWN = 100  # changes that are told of
 
 
-class Change(NamedTuple):
-    """A change that was noticed.
-
-    Attributes
-    ----------
-    queries
-        After how many queries it was noticed.
-    arm
-        Whose: the arm's name, or its id.
-    alone
-        Whether the arm by itself brings something else, or only together with others.
-    """
-
-    queries: int
-    arm: str | int
-    alone: bool
-
-
 class Cut(NamedTuple):
     """From when on an arm is another.
 
