@@ -88,9 +88,9 @@ def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
     total = float(fx.sum())
     if total <= 0.0:
         return xx, xe, ee
-    square = total
+    square, squares = total, float(fx @ fx)
     for _ in range(8):
-        square = total + float((fx * fx).sum()) / square
+        square = total + squares / square
     det = np.maximum(xx * ee - xe * xe, 0.0)
     share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
     most = np.where(det > 1e-12 * xx * ee, 0.95 * det * square, 0.0)
