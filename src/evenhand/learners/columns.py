@@ -13,6 +13,7 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "singles": 0,
     "weighted": 1,
     "carried": 1,
+    "together": 0,
     "cells": 0,
     "worth": 0,
     "extra": 0,
@@ -28,7 +29,7 @@ OWN_REFERENCE = np.array([[7, 0], [8, 1]])
 
 def width(k: int) -> int:
     """Numbers that evidence holds of one arm."""
-    return 5 + 8 * (k - 1) + 13 + 7
+    return 5 + 8 * (k - 1) + 3 + 13 + 7
 
 
 def pack(evidence: "Evidence") -> Floats:
