@@ -326,9 +326,10 @@ class Evidence:
         self.carry()
         old, m = self.m, len(source)
         stays = np.flatnonzero((source >= 0) & (source < old))
-        both = len(stays)
-        left = max(both - 1, 0) / max(old - 1, 1)
-        self.cells = columns.without_partners(self.cells, self.reference, left)
+        leave = np.setdiff1d(np.arange(old), source[stays])
+        own = columns.on_its_own(self.cells[leave], self.reference[leave])
+        self._drop(leave)
+        self.cells[leave] = own
         rows = np.concatenate([columns.pack(self), self.away])
         self.away = rows[away]
         places = np.full(old, -1)
@@ -351,9 +352,7 @@ class Evidence:
         or None where all of them stay. To be called after :meth:`carry`.
         """
         self.carried[:, column] = 0.0
-        left = max(self.m - 2, 0) / max(self.m - 1, 1)
-        self.cells = columns.without_partners(self.cells, self.reference, left)
-        self.cells[column] = 0.0
+        self._drop(np.array([column]))
         places = np.arange(self.m)
         places[column] = -1
         self.orders, kept = columns.in_columns(self.orders, places)
@@ -361,6 +360,12 @@ class Evidence:
         self.start[column] = max(self.start[column], start)
         if alone is not None:
             self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def _drop(self, arms: Ints) -> None:
+        """Take arms out of what larger sets say about the model."""
+        if len(arms):
+            self.cells[:, 5:] = Information(self.sums, self.reference).without(arms)
+            self.cells[arms] = 0.0
 
     def _begin(self, new: Bools) -> None:
         """Know nothing of some arms."""
