@@ -41,6 +41,9 @@ GAMES = {
     "rare_coverage": lambda: games.rare_coverage(5, np.random.default_rng(1)),
     "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
+    "restricted": lambda: games.Restricted(
+        games.NoisyOr([0.1, 0.25, 0.4, 0.55, 0.7, 0.9]), [5, 0, 3, 2, 1]
+    ),
     "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
     "hard_v0": lambda: games.hard_pair(5, 3, 0.02)[0],
     "hard_v1": lambda: games.hard_pair(5, 3, 0.02)[1],

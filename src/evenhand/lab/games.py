@@ -13,7 +13,9 @@ import numpy as np
 
 from evenhand import games, merit, theory
 from evenhand.datasets import facebook_graph, facebook_stand_in
-from evenhand.games import CudaCascade, Game, Graph, IndependentCascade
+from evenhand.games import CudaCascade, Game, Graph, IndependentCascade, World
+from evenhand.lab import worlds
+from evenhand.lab.worlds import Rehearsal
 from evenhand.merit import Estimate
 from evenhand.randomness.streams import stream
 
@@ -112,15 +114,28 @@ MAKERS |= {
     "facebook": partial(_cascade, IndependentCascade, facebook_graph),
     "facebook-cuda": partial(_cascade, CudaCascade, facebook_graph),
     "facebook-stand-in": partial(_cascade, IndependentCascade, facebook_stand_in),
+    "facebook-livelier": partial(worlds.livelier, IndependentCascade, facebook_graph),
+    "stand-in-livelier": partial(worlds.livelier, IndependentCascade, facebook_stand_in),
     "stand-in-cut": partial(_cut_cascade, IndependentCascade, facebook_stand_in),
 }
+MAKERS |= {make.__name__: make for make in worlds.MAKERS}
 SUPPLIED = {"k", "horizon", "seed", "rng"}  # arguments that the lab fills in, not the file
 
 
 def build_game(
     config: dict[str, Any], k: int, *, horizon: int = 1, replication: int = 1, seed: int = 1
 ) -> Setting:
-    """Make a game and its merits from an experiment's description.
+    """Make a game that does not change, and its merits, from an experiment's description."""
+    made = build(config, k, horizon=horizon, replication=replication, seed=seed)
+    if isinstance(made, Rehearsal):
+        raise ValueError(f"game must be one that does not change, got {config['kind']!r}")
+    return made
+
+
+def build(
+    config: dict[str, Any], k: int, *, horizon: int = 1, replication: int = 1, seed: int = 1
+) -> Setting | Rehearsal:
+    """Make a game and its merits, or a world that changes, from an experiment's description.
 
     A maker that asks for ``k``, ``horizon``, ``seed`` or ``rng`` without a default is given it;
     ``rng`` is the replication's own.
@@ -130,7 +145,9 @@ def build_game(
     rng = stream(seed, replication, "instance")
     given = {"k": k, "horizon": horizon, "seed": seed, "rng": rng}
     made = _call(own(kind) if ":" in kind else MAKERS[kind], options, given)
-    return made if isinstance(made, Setting) else with_merit(made, k, seed)
+    if isinstance(made, Setting | Rehearsal):
+        return made
+    return Rehearsal(made) if isinstance(made, World) else with_merit(made, k, seed)
 
 
 def call_maker(make: Callable[..., Any], options: dict[str, Any], k: int, seed: int = 1) -> Any:

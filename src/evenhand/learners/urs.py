@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.exchange import Marginals, SetPlan
+from evenhand.exchange import Marginals, Roster, SetPlan
 from evenhand.exchange.fields import Fields
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.learner import Draft
 from evenhand.learners.schedule import batch_limit
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 
 class URS(ExchangeableLearner[SetPlan]):
@@ -58,7 +58,14 @@ class URS(ExchangeableLearner[SetPlan]):
         assert self.plan is not None
         law = self.plan.law(self.k)
         sets, times = law.tally(batch_limit(law, limit), self._rng)
-        return Draft.unlearnt(sets, times, Marginals(self.plan.marginals))
+        return Draft.unlearnt(self._by_id(self.plan, sets), times, Marginals(self.plan.marginals))
+
+    def _change(self, roster: Roster) -> None:
+        super()._change(roster)
+        self.plan, _ = self._make_plan()
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        """There is nothing it knows."""
 
     def _fields(self) -> Fields:
         return {}
