@@ -7,14 +7,15 @@ import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from math import isnan
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from evenhand.estimate import Estimate
+if TYPE_CHECKING:  # what is large is imported when it is needed
+    from evenhand.estimate import Estimate
 
 BUDGET = 1_000_000  # calls, if nothing is said
 SEED = 1
@@ -74,7 +75,7 @@ def merit(
         known = find(made, k, budget, pool(workers), kept(cache, game), seed)
     except Unfinished as stopped:
         typer.echo(f"{stopped}{'' if cache else '; with --cache a second run goes on'}", err=True)
-        if stopped.estimate is not None and not np.isnan(stopped.estimate.merit).any():
+        if stopped.estimate is not None and not any(map(isnan, stopped.estimate.merit)):
             show(labels, stopped.estimate, k, csv_file)
         raise typer.Exit(130) from None
     except Exception as error:
@@ -127,8 +128,9 @@ class ByName:
         return self._f(frozenset(self._names[arm] for arm in arms))
 
 
-def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -> Estimate:
+def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -> "Estimate":
     """Merits of a game, exact where it has no more sets than the budget."""
+    from evenhand.estimate import Estimate
     from evenhand.games import IndependentCascade
     from evenhand.games.game import HasClosedForm
     from evenhand.lab.games import with_merit
@@ -142,7 +144,8 @@ def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -
         return with_merit(game, k, seed).known
     n_sets = count_up_to(game.m, k)
     if n_sets <= budget:
-        return Estimate(kshapley(game, k, executor=executor, cache=cache), np.zeros(game.m), n_sets)
+        found = kshapley(game, k, executor=executor, cache=cache)
+        return Estimate(found, 0.0 * found, n_sets)
     least = 2 * sum(n_blocks(game.m, s) for s in range(1, k + 1))
     if budget < least:
         raise ValueError(
@@ -175,7 +178,7 @@ def kept(path: Path | None, name: str) -> Any:
     return None if path is None else Cache(path, name)
 
 
-def show(labels: tuple[str, ...], known: Estimate, k: int, file: Path | None) -> None:
+def show(labels: tuple[str, ...], known: "Estimate", k: int, file: Path | None) -> None:
     """Print merits, standard errors and the fair policy, or write them to a CSV file."""
     from evenhand.files import replacing
     from evenhand.policy import fair_policy
