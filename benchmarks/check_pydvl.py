@@ -38,9 +38,7 @@ def main() -> None:
         method.fit(train)
         theirs = method.result.values
         ours = kshapley(from_pydvl(utility.with_dataset(train)), k=len(train))
-        print(
-            name, "largest difference", float(np.abs(ours - theirs).max()), ours.round(4).tolist()
-        )
+        print(f"{name}: largest difference {np.abs(ours - theirs).max():.1e}")
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 

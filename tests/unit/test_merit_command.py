@@ -1,8 +1,11 @@
 """``evenhand merit``: merits from the shell."""
 
 import csv
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -155,3 +158,26 @@ def test_ctrl_c_prints_what_is_known(team):
     assert "interrupted after" in done.stderr
     assert "with --cache a second run goes on" in done.stderr
     assert len(done.stdout.splitlines()) == 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_hand_on_the_keyboard_is_heard_at_once(team, workers):
+    (team / "slow.py").write_text(
+        "import time\ndef f(arms):\n    time.sleep(0.02)\n    return len(arms) / 2\n"
+    )
+    command = ["merit", "slow:f", "6", "--arms", "14", "--workers", str(workers)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenhand", *command, "--cache", "slow.db"],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (team / "slow.db").exists() or len(merit.Cache("slow.db").values()[0]) < 20:
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "all answers are kept in slow.db" in said
+    assert "Traceback" not in said

@@ -1,7 +1,6 @@
 """Any function of a set as a game."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,11 +95,15 @@ class SetFunction(NoisyMean):
 
     def _ask(self, sets: Bools) -> Floats:
         """Call the user's function and check what it returns."""
-        with _explained(
-            "f was given a boolean (n, m) matrix, one row per set; "
-            "for a function of a single set use SetFunction.per_set"
-        ):
+        try:
             answer = self.f(sets)
+        except Exception as error:
+            explain(
+                error,
+                "f was given a boolean (n, m) matrix, one row per set; "
+                "for a function of a single set use SetFunction.per_set",
+            )
+            raise
         values = as_reals("f", answer, "return real numbers")
         if values.shape != (len(sets),):
             raise ValueError(
@@ -124,20 +127,18 @@ class _PerSet:
         answers = []
         for row in sets:
             one = frozenset(np.flatnonzero(row).tolist())
-            with _explained(f"f was given a frozenset of arms: {sorted(one)}"):
+            try:
                 answers.append(self.f(one))
+            except Exception as error:
+                explain(error, f"f was given a frozenset of arms: {sorted(one)}")
+                raise
         for answer in answers:
             if np.ndim(answer) != 0:
                 raise ValueError(f"f must return one number per set, got {answer!r}")
         return np.array(answers)
 
 
-@contextmanager
-def _explained(note: str) -> Iterator[None]:
-    """Add to an error in the user's function what it was given."""
-    try:
-        yield
-    except Exception as error:
-        if not getattr(error, "__notes__", None):
-            error.add_note(note)
-        raise
+def explain(error: Exception, note: str) -> None:
+    """Add a note to an error that has none."""
+    if not getattr(error, "__notes__", None):
+        error.add_note(note)

@@ -19,7 +19,7 @@ from evenhand.merit.questions import Draws, Values
 from evenhand.merit.workers import TASK_SECONDS, Here, Workers
 from evenhand.typing import Bools, Floats, Ints
 
-MOST_AT_ONCE = 4096  # sets handed to a function at once, if nothing else is said
+MOST_AT_ONCE = 16384  # sets handed to a function at once, if nothing else is said
 
 
 class Unfinished(KeyboardInterrupt):
@@ -73,11 +73,8 @@ class Asked(NoisyMean):
     """
 
     def __init__(self, game: Any, total: int, batch: int | None, report: Report) -> None:
-        self.game, self.m, self.noise = (
-            game,
-            game.m,
-            cast(Noise | None, getattr(game, "noise", True)),
-        )
+        self.game, self.m = game, game.m
+        self.noise = cast(Noise | None, getattr(game, "noise", True))  # unknown is some
         self.rewards = getattr(game, "rewards", (0.0, 1.0))
         self.empty = getattr(game, "empty", 0.0)
         self.total, self.answered, self.paid = total, 0, 0
@@ -97,6 +94,8 @@ class Asked(NoisyMean):
     def value(self, sets: Bools) -> Floats:
         """Ask for values; 0 for sets that Ctrl-C left unasked."""
         found = self._values_here(sets) if self.desk is None else self._values_at(self.desk, sets)
+        if not self.stopped:
+            return found
         self._missing = np.isnan(found)
         return np.where(self._missing, 0.0, found)
 
@@ -141,7 +140,8 @@ class Asked(NoisyMean):
             rewards = self.value(sets) + self.empty
         else:
             rewards = super()._observe(sets, rng)
-        rewards[self._missing] = np.nan
+        if self.stopped:
+            rewards[self._missing] = np.nan
         return rewards
 
     def _values_at(self, desk: Desk, sets: Bools) -> Floats:

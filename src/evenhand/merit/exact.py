@@ -52,7 +52,7 @@ def kshapley(
     cache
         A file, or a :class:`~evenhand.merit.Cache`, that keeps every answer as it comes.
     batch
-        Sets handed to the function in one call: 1 with an executor or a cache, else up to 4096. A
+        Sets handed to the function in one call: 1 with an executor or a cache, else up to 16384. A
         number of your own suits functions that are faster on many sets at once.
 
     Returns
