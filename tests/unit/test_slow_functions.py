@@ -134,6 +134,11 @@ def test_a_cache_pays_for_nothing_twice_but_the_fingerprint(tmp_path):
     assert len(sets) == N_SETS
 
 
+def test_an_empty_cache_knows_nothing(tmp_path):
+    sets, values = merit.Cache(tmp_path / "values.db").values()
+    assert (sets.shape, values.shape) == ((0, 0), (0,))
+
+
 def test_a_cache_keeps_draws_of_the_same_generator(tmp_path):
     calls = []
 

@@ -84,7 +84,8 @@ class Cache:
                 "SELECT key, answer FROM answers WHERE substr(key, 1, 1) = x'76'"
             ).fetchall()
         packed = np.frombuffer(b"".join(key[1:] for key, _ in found), np.uint8)
-        sets = np.unpackbits(packed.reshape(len(found), -1), axis=1, count=m).astype(np.bool_)
+        packed = packed.reshape(len(found), (m + 7) // 8)
+        sets = np.unpackbits(packed, axis=1, count=m).astype(np.bool_)
         return sets, np.frombuffer(b"".join(answer for _, answer in found), np.float64).copy()
 
     @contextmanager
