@@ -138,6 +138,7 @@ def test_errors_of_the_function_end_in_one_line(team):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_workers_make_the_game_again(team):
     """Its function is a lambda with a table of its own, which cannot be sent."""
     rows = rows_of(invoke("team:make", 2, "--workers", 2))

@@ -370,7 +370,8 @@ def test_a_cluster_gives_the_same_numbers_and_outlives_a_worker(tmp_path):
         noisy = ESTIMATORS["stratified"](GAMES["draws"], executor=client.get_executor())
     np.testing.assert_array_equal(found, kshapley(GAMES["exact"], K))
     assert (tmp_path / "died").exists()
-    assert len(calls_in(tmp_path)) <= N_SETS + 5  # the rows of one task at most
+    # the rows of its task, and of one whose answer it still held
+    assert len(calls_in(tmp_path)) <= N_SETS + 12
     with ThreadPoolExecutor(1) as one:
         expected = ESTIMATORS["stratified"](GAMES["draws"], executor=one)
     np.testing.assert_array_equal(noisy.merit, expected.merit)
