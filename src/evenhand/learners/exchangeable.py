@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.checks import check_integer
 from evenhand.exchange import Marginals, Plan, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.shelf import DrawnElsewhere, Part, joined
@@ -39,6 +40,14 @@ class Recalled(NamedTuple):
 
     rows: Rows
     parts: list[Part]
+
+
+class Published(NamedTuple, Generic[P]):
+    """A new plan, the number of its first row in the ledger, and all its rows."""
+
+    plan: P
+    first: int
+    rows: Rows
 
 
 class ExchangeableLearner(Learner, Generic[P]):
@@ -96,11 +105,37 @@ class ExchangeableLearner(Learner, Generic[P]):
             return self._take(n)
         return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
-    def _publish(self) -> None:
+    def publish(self, least: int = 1) -> Published[P]:
+        """Make a new plan, draw at least so many rows of it and ask all of them at once.
+
+        For those who hand rows out themselves, to many askers. Rows of the plan before that were
+        not asked are given up.
+
+        Examples
+        --------
+        >>> from evenhand.learners import EvenHand
+        >>> learner = EvenHand(m=20, k=5, seed=1)
+        >>> found = learner.publish(least=30)
+        >>> found.first, len(found.rows.orders), learner.queries
+        (0, 30, 30)
+        """
+        least = check_integer("least", least, 1)
+        with self._lock:
+            if self._left:
+                self.ledger.settle(self.ledger.open(self._left), missing=True)
+            self._publish(least)
+            assert self.plan is not None
+            first = self.ledger.next
+            while self._left:
+                self.ask()
+            rows = self._shelf.rows(slice(first, self.ledger.next))
+            return Published(self.plan, first, rows)
+
+    def _publish(self, least: int = 1) -> None:
         """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
         self.plan, n = self._make_plan()
         self._plans += 1
-        self._shelf.put(self.plan, n, self.ledger, self._rng)
+        self._shelf.put(self.plan, max(n, least), self.ledger, self._rng)
 
     def _recall(self, rows: slice | Ints) -> Asked:
         parts = self._shelf.parts(rows)
