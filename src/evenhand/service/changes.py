@@ -35,13 +35,14 @@ def _learn(
     learner.learn(columns, [np.nan if y is None else y for y in rewards], chances)
 
 
-def _prior(replica: "Replica", merit: list[float], stderr: list[float | None] | float) -> None:
-    """Believe merits beforehand, one per arm; None in ``stderr`` where nothing is known."""
+def _prior(replica: "Replica", merit: dict[str, float], stderr: dict[str, float | None]) -> None:
+    """Believe merits beforehand, by id of arm; None or no entry where nothing is known."""
     learner = _even_hand(replica, "prior")
-    errors = np.inf if stderr is None else stderr
-    if isinstance(errors, list):
-        errors = [np.inf if x is None else x for x in errors]
-    learner.prior = Prior.of((merit, errors), learner.m)
+    believed, errors = np.zeros(learner.m), np.full(learner.m, np.inf)
+    columns = learner.roster.columns(np.array([int(arm) for arm in merit], np.int64))
+    believed[columns] = list(merit.values())
+    errors[columns] = [np.inf if x is None else x for x in stderr.values()]
+    learner.prior = Prior.of((believed, errors), learner.m)
 
 
 def _even_hand(replica: "Replica", call: str) -> EvenHand:

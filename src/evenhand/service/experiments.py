@@ -1,57 +1,40 @@
 """Experiments as they are made and kept: name, arms, learner, range and mode of rewards."""
 
 import json
-import re
 import secrets
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from evenhand.exchange.roster import check_names
 from evenhand.service.database import Connection
+from evenhand.service.messages import New
 from evenhand.service.receipts import new_secret
 from evenhand.service.replica import SERVED, make_learner
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 FULL = 0.95  # share of full sets: what is shown here are pages
 MODES = ("explicit", "window")
-MOST_ARMS = 100_000
 MOST_EXPERIMENTS = 1_000
-
-
-class Prior(msgspec.Struct, forbid_unknown_fields=True):
-    """Merits believed beforehand, one per arm, and their standard errors, null where unknown."""
-
-    merit: list[float]
-    stderr: list[float | None]
-
-
-class New(msgspec.Struct, forbid_unknown_fields=True):
-    """An experiment to be made."""
-
-    name: str
-    arms: list[str]
-    k: int
-    learner: str = "even-hand"
-    full: float | None = None
-    sizes: list[float] | None = None
-    rewards: tuple[float, float] = (0.0, 1.0)
-    empty: float = 0.0
-    prior: Prior | None = None
-    mode: str = "explicit"
-    window: float | None = None
-    default: float | None = None
-    activation: str = "ask"
-    seed: int | None = None
 
 
 class Exists(ValueError):  # noqa: N818
     """An experiment has this name already."""
 
 
-def create(c: Connection, new: New) -> int:
+class Ready(NamedTuple):
+    """An experiment that was checked."""
+
+    new: New
+    config: dict[str, Any]
+    rewards: dict[str, Any]
+
+
+def prepare(new: New) -> Ready:
+    """Check an experiment; its learner is made once for that."""
+    return Ready(new, configuration(new), reward_rules(new))
+
+
+def create(c: Connection, ready: Ready) -> int:
     """Write a new experiment, inside a transaction; return its id."""
-    config, rewards = configuration(new), reward_rules(new)
+    new, config, rewards = ready
     if c.execute("select 1 from experiments where name=?", (new.name,)):
         raise Exists(f"name must be one that no experiment has, got {new.name!r}")
     count = c.execute("select count(*) from experiments")[0][0]
@@ -75,18 +58,11 @@ def create(c: Connection, new: New) -> int:
 
 def configuration(new: New) -> dict[str, Any]:
     """Return all that the learner's state depends on besides the log, checked."""
-    if not NAME.fullmatch(new.name):
-        raise ValueError(
-            "name must be 1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit, "
-            f"got {new.name[:80]!r}"
-        )
     if new.learner not in SERVED:
         raise ValueError(
             f"learner must be one of {', '.join(SERVED)}, got {new.learner!r}: the others need a "
             "horizon, or rows in order, and run in one process of your own"
         )
-    if not 1 <= len(new.arms) <= MOST_ARMS:
-        raise ValueError(f"arms must hold 1 to {MOST_ARMS} names, got {len(new.arms)}")
     check_names(new.arms, len(new.arms))
     options: dict[str, Any] = {"rewards": list(new.rewards), "empty": new.empty}
     if new.learner == "even-hand":

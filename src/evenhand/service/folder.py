@@ -6,23 +6,22 @@ import json
 import logging
 import os
 import signal
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from evenhand.service import report
+from evenhand.service import parent, report
 from evenhand.service.database import ERRORS, Connection, Database, database, wait_for
 from evenhand.service.logs import log_as_json
+from evenhand.service.pace import AHEAD
+from evenhand.service.replica import SERVED
 from evenhand.service.seat import LEASE, Lost, Seat, elect
 
 TICK = 0.01  # seconds between looks at the database
 FOLD_EVERY = 0.1  # seconds, if rows are in stock
 LOOK_EVERY = 0.5  # seconds between looks for experiments
-AHEAD = 0.1  # seconds of traffic to publish ahead
 FRESH = 3.0  # seconds for which a worker's word about its traffic counts
 log = logging.getLogger(__name__)
 
@@ -127,7 +126,7 @@ class Folder:
         assert self.c is not None
         with self.c.transaction():
             self.c.execute(
-                "update experiments set broken=? where id=?",
+                "update experiments set broken=?, version=version+1 where id=?",
                 (f"{type(error).__name__}: {error}", experiment),
             )
 
@@ -153,22 +152,36 @@ class Folder:
                     self._break(experiment, name, error)
 
     def _renew(self, c: Connection) -> None:
-        if self.seats:
-            with c.transaction():
-                held = c.execute(
-                    f"update folders set until={c.now}+? where holder=? returning exp, fence",
-                    (LEASE, self.holder),
-                )
-            for experiment in self.seats.keys() - {e for e, _ in held}:
-                self.seats.pop(experiment)
+        """Renew all leases, and show that this folder is at work."""
+        with c.transaction():
+            held = c.execute(
+                f"update folders set until={c.now}+? where holder=? returning exp",
+                (LEASE, self.holder),
+            )
+            c.execute(
+                f"insert into demand(exp, worker, rate, at) values(0,?,0,{c.now}) "
+                "on conflict(exp, worker) do update set at=excluded.at",
+                (self.holder,),
+            )
+        for experiment in self.seats.keys() - {e for (e,) in held}:
+            self.seats.pop(experiment)
+
+
+def warm() -> None:
+    """Compile what folding and publishing need, before anybody waits for it."""
+    for kind in SERVED.values():
+        kind(6, 2, seed=0).warm()
 
 
 def main() -> None:
     """Run a folder until SIGTERM, or until the process that started it is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--database", required=True)
+    parser.add_argument("--beat", type=int, help="descriptor to show signs of life at")
     given = parser.parse_args()
     log_as_json()
+    if given.beat is not None:
+        parent.beat(given.beat)
     folder = Folder(database(given.database))
 
     def stop(*_: Any) -> None:
@@ -176,12 +189,10 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the parent says when
-
-    def watch() -> None:
-        sys.stdin.buffer.read()  # ends when the parent does
-        folder.stopping = True
-
-    threading.Thread(target=watch, daemon=True).start()
+    parent.when_alone(stop)
+    began = time.monotonic()
+    warm()
+    log.info("warm", extra={"seconds": round(time.monotonic() - began, 3)})
     folder.run()
 
 

@@ -205,4 +205,6 @@ def receipt(learner: Learner, numbers: Any) -> Batch:
     """Return a receipt for rows by their numbers: ``tell`` reads no more of it."""
     n = len(numbers)
     none = np.empty((n, 0), np.int64)
-    return Batch(none, np.ones((n, 1), np.int64), np.ones(n, np.int64), True, learner._owner, numbers)
+    return Batch(
+        none, np.ones((n, 1), np.int64), np.ones(n, np.int64), True, learner._owner, numbers
+    )

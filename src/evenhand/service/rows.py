@@ -19,7 +19,9 @@ def to_bytes(plan: Plan, rows: Rows) -> bytes:
     arms = plan.arms[rows.orders[inside]]
     width = 2 if plan.arms.max() < 2**16 else 4
     kind = "<u2" if width == 2 else "<u4"
-    return HEADER.pack(len(sizes), width) + sizes.astype("<u2").tobytes() + arms.astype(kind).tobytes()
+    return (
+        HEADER.pack(len(sizes), width) + sizes.astype("<u2").tobytes() + arms.astype(kind).tobytes()
+    )
 
 
 class Flat(NamedTuple):

@@ -194,5 +194,3 @@ class Seat:
             f"update changes set done={self.c.now}, answer=? where id=?",
             (json.dumps(answer), change),
         )
-
-
