@@ -79,7 +79,7 @@ class Committer:
             with self._c.transaction():
                 results = self._do_all(self._c, work)
             self.commits += 1
-        except (*ERRORS, OSError) as error:
+        except ERRORS as error:
             self.failures += 1
             with contextlib.suppress(Exception):
                 if self._c is not None:

@@ -20,7 +20,9 @@ except ImportError:  # installed with evenhand[serve-pg]
 
 Row = tuple[Any, ...]
 # what a database raises when it cannot do its work now
-ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, *([psycopg.Error] if psycopg else []))
+ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+if psycopg is not None:
+    ERRORS += (psycopg.Error,)
 PATIENCE = 30.0  # seconds that a statement may take or wait
 
 
@@ -134,16 +136,20 @@ class SQLiteConnection(Connection):
         self._turn = path.with_name(path.name + "-turn").open("w")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run a statement and return all its rows."""
         return self._db.execute(statement, values).fetchall()
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement and return how many rows it changed."""
         return self._db.execute(statement, values).rowcount
 
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once per row of values."""
         self._db.executemany(statement, rows)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """Write all or nothing; durable when it is left."""
         fcntl.flock(self._turn, fcntl.LOCK_EX)  # the kernel frees it when a process dies
         try:
             self._db.execute("begin immediate")
@@ -164,6 +170,7 @@ class SQLiteConnection(Connection):
         """Nothing to do: one transaction writes at a time."""
 
     def close(self) -> None:
+        """Close it."""
         self._db.close()
         self._turn.close()
 
@@ -203,30 +210,37 @@ class PostgreSQLConnection(Connection):
         )
 
     def _run(self, statement: str, values: Sequence[Any]) -> Any:
-        return self._db.execute(_in_psycopg(statement), values)  # type: ignore[arg-type]
+        return self._db.execute(_in_psycopg(statement), values)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run a statement and return all its rows."""
         found = self._run(statement, values)
         return found.fetchall() if found.description else []
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement and return how many rows it changed."""
         return int(self._run(statement, values).rowcount)
 
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once per row of values."""
         with self._db.cursor() as cursor:
-            cursor.executemany(_in_psycopg(statement), list(rows))  # type: ignore[arg-type]
+            cursor.executemany(_in_psycopg(statement), list(rows))
 
     def transaction(self) -> Any:
+        """Write all or nothing; durable when it is left."""
         return self._db.transaction()
 
     def share(self, experiments: Iterable[int]) -> None:
+        """Let nobody :meth:`exclude` others from these, until the transaction ends."""
         for experiment in sorted(experiments):
             self.execute(f"select pg_advisory_xact_lock_shared({LOCKS}, ?::int)", (experiment,))
 
     def exclude(self, experiment: int) -> None:
+        """Wait until nobody shares an experiment."""
         self.execute(f"select pg_advisory_xact_lock({LOCKS}, ?::int)", (experiment,))
 
     def close(self) -> None:
+        """Close it."""
         self._db.close()
 
 

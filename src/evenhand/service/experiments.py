@@ -4,11 +4,9 @@ import json
 import secrets
 from typing import Any, NamedTuple
 
-from evenhand.exchange.roster import check_names
 from evenhand.service.database import Connection
 from evenhand.service.messages import New
 from evenhand.service.receipts import new_secret
-from evenhand.service.replica import SERVED, make_learner
 
 FULL = 0.95  # share of full sets: what is shown here are pages
 MODES = ("explicit", "window")
@@ -58,6 +56,9 @@ def create(c: Connection, ready: Ready) -> int:
 
 def configuration(new: New) -> dict[str, Any]:
     """Return all that the learner's state depends on besides the log, checked."""
+    from evenhand.exchange.roster import check_names  # when needed: they load the compiler
+    from evenhand.service.replica import SERVED, make_learner
+
     if new.learner not in SERVED:
         raise ValueError(
             f"learner must be one of {', '.join(SERVED)}, got {new.learner!r}: the others need a "

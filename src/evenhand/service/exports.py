@@ -42,7 +42,7 @@ async def parquet(reader: Reader, view: View) -> bytes:
         found.extend(part)
         if len(found) > MOST:
             raise Problem(422, f"a Parquet file may hold {MOST} rows; take export.csv")
-    schema = {
+    schema: dict[str, Any] = {
         "epoch": polars.Int64, "row": polars.Int64, "arms": polars.List(polars.String),
         "reward": polars.Float64, "told_at": polars.Float64, "by_default": polars.Int64,
     }  # fmt: skip

@@ -16,7 +16,7 @@ from evenhand.service import parent, report
 from evenhand.service.database import ERRORS, Connection, Database, database, wait_for
 from evenhand.service.logs import log_as_json
 from evenhand.service.pace import AHEAD
-from evenhand.service.replica import SERVED
+from evenhand.service.replica import SERVED, make_learner
 from evenhand.service.seat import LEASE, Lost, Seat, elect
 
 TICK = 0.01  # seconds between looks at the database
@@ -44,6 +44,8 @@ class Folder:
             try:
                 if self.c is None:
                     self.c = wait_for(self.source, 1.0)
+                    if not self.c.execute("select 1 from experiments limit 1"):
+                        warm()  # else the log that is followed now does it
                 busy = self.step(self.c)
             except ERRORS as error:
                 log.warning("database", extra={"error": str(error).strip()})
@@ -89,8 +91,10 @@ class Folder:
                 self._do(seat, partial(seat.change, number, call, json.loads(arguments)))
                 busy = True
         inbox = {e for (e,) in c.execute("select distinct exp from tells where fold is null")}
-        left = dict(c.execute("select exp, sum(n-leased) from epochs where leased<n group by exp"))
-        rates = dict(
+        left: dict[int, int] = dict(
+            c.execute("select exp, sum(n-leased) from epochs where leased<n group by exp")
+        )
+        rates: dict[int, float] = dict(
             c.execute(
                 f"select exp, sum(rate) from demand where at>{c.now}-? group by exp", (FRESH,)
             )
@@ -143,7 +147,9 @@ class Folder:
             elif seat := self.seats.get(experiment):
                 waits = json.loads(rewards)["mode"] == "window"
                 self._do(seat, seat.settle_window if waits else lambda: None)
-            elif free and (fence := elect(c, experiment, self.holder)) is not None:
+            elif (free or not self.source.many_hosts) and (
+                fence := elect(c, experiment, self.holder)
+            ) is not None:
                 try:
                     self.seats[experiment] = Seat(c, experiment, fence)
                 except ERRORS:
@@ -169,8 +175,9 @@ class Folder:
 
 def warm() -> None:
     """Compile what folding and publishing need, before anybody waits for it."""
-    for kind in SERVED.values():
-        kind(6, 2, seed=0).warm()
+    config = {"m": 6, "k": 2, "seed": 0, "options": {}}
+    for kind in SERVED:
+        make_learner(config | {"learner": kind}).warm()
 
 
 def main() -> None:
@@ -190,9 +197,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the parent says when
     parent.when_alone(stop)
-    began = time.monotonic()
-    warm()
-    log.info("warm", extra={"seconds": round(time.monotonic() - began, 3)})
     folder.run()
 
 

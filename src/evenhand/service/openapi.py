@@ -30,7 +30,7 @@ def description() -> bytes:
         order, ref_template="#/components/schemas/{name}"
     )
     found = dict(zip(order, schemas, strict=True))
-    paths = {}
+    paths: dict[str, Any] = {}
     for path, methods in ROUTES.items():
         shown, parameters = _path(path)
         paths[shown] = {"parameters": parameters} if parameters else {}

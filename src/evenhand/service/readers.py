@@ -27,7 +27,7 @@ class Reader:
             if self._c is None:
                 self._c = self._source.connect()
             return function(self._c)
-        except (*ERRORS, OSError) as error:
+        except ERRORS as error:
             with contextlib.suppress(Exception):
                 if self._c is not None:
                     self._c.close()

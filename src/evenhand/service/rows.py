@@ -1,18 +1,22 @@
-"""Rows of a plan as bytes: what web workers hand out, and what is true if drawing differs."""
+"""Rows of a plan as bytes: what web workers hand out, and what is true if drawing differs.
+
+Web workers import this: it must not import the compiler, or they would start seconds later.
+"""
 
 import struct
 import zlib
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evenhand.exchange import Plan, Rows
-from evenhand.typing import Ints
+if TYPE_CHECKING:
+    from evenhand.exchange import Plan, Rows
+    from evenhand.typing import Ints
 
 HEADER = struct.Struct("<IB")  # rows, bytes per arm
 
 
-def to_bytes(plan: Plan, rows: Rows) -> bytes:
+def to_bytes(plan: "Plan", rows: "Rows") -> bytes:
     """Sizes and arms of one-query rows, the arms by their ids."""
     sizes = rows.sizes[:, 0]
     inside = np.arange(rows.orders.shape[1]) < sizes[:, None]
@@ -27,8 +31,8 @@ def to_bytes(plan: Plan, rows: Rows) -> bytes:
 class Flat(NamedTuple):
     """Arms of all rows, one row after the other, and where each begins."""
 
-    arms: Ints
-    begins: Ints
+    arms: "Ints"
+    begins: "Ints"
 
     def row(self, i: int) -> list[int]:
         """Ids of the arms of a row."""

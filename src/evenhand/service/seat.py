@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand.exchange.ledger import MOST
 from evenhand.service import recovery
-from evenhand.service.database import Connection
+from evenhand.service.database import Connection, SQLiteConnection
 from evenhand.service.entries import Entry
 from evenhand.service.replica import Epoch
 
@@ -27,11 +27,15 @@ class Lost(RuntimeError):  # noqa: N818
 
 
 def elect(c: Connection, experiment: int, holder: str) -> int | None:
-    """Take an experiment's lease if it is free; return the fencing number."""
+    """Take an experiment's lease if it is free; return the fencing number.
+
+    A file has one service, which starts one folder: there it need not be free.
+    """
+    free = "" if isinstance(c, SQLiteConnection) else f" and until<{c.now}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "
-            f"where exp=? and until<{c.now} returning fence",
+            f"where exp=?{free} returning fence",
             (holder, LEASE, experiment),
         )
     return taken[0][0] if taken else None
@@ -99,7 +103,7 @@ class Seat:
         return len(late)
 
     def change(self, number: int, call: str, arguments: dict[str, Any]) -> None:
-        """Do a change that was asked for, and publish at once: older rows are handed out no more."""
+        """Do a change that was asked for; no older row is leased from then on."""
         with self.proven() as c:
             self._fold(self._unfolded())
             try:
@@ -137,7 +141,8 @@ class Seat:
         which = "" if before is None else f" and epoch<{before:d}"
         found = self.c.execute(
             "update tells set fold=? where exp=? and fold is null and (epoch, row) in "
-            f"(select epoch, row from tells where exp=? and fold is null{which} limit {FOLD_LIMIT}) "
+            f"(select epoch, row from tells where exp=? and fold is null{which} "
+            f"limit {FOLD_LIMIT}) "
             "returning epoch, row, reward",
             (self.replica.seq + 1, self.experiment, self.experiment),
         )

@@ -68,8 +68,8 @@ class Child:
         code = self.process.poll()
         if code is not None:
             log.warning("ended", extra={"child": self.name, "code": code})
-            lasted = now - self.started
-            self.wait = 0.0 if lasted > 5.0 else min(5.0, max(0.25, 2 * self.wait))
+            failed = code > 0 and now - self.started < 5.0  # by itself, not by a signal
+            self.wait = min(5.0, max(0.25, 2 * self.wait)) if failed else 0.0
             self.process, self.started = None, now
         elif self.beats is not None:
             if select.select([self.beats], [], [], 0)[0]:
@@ -169,7 +169,7 @@ def serve(settings: Settings) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    log.info("serving", extra={"address": "http://%s:%d" % listening.getsockname()[:2]})
+    log.info("serving", extra={"address": "{}:{}".format(*listening.getsockname())})
     while not stopping:
         for child in children:
             child.look()

@@ -5,11 +5,10 @@ import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.exchange import Plan
 from evenhand.service import rows
 from evenhand.service.committer import Committer, Unavailable
 from evenhand.service.database import Connection
@@ -179,7 +178,7 @@ class Stock:
 def lease(
     c: Connection, experiment: int, worker: str, want: int, rate: float
 ) -> list[tuple[int, int, int]]:
-    """Lease up to ``want`` rows, oldest epoch first, inside a transaction; say how many one needs."""
+    """Lease up to so many rows, inside a transaction, and say how many are asked per second."""
     c.execute(
         f"insert into demand(exp, worker, rate, at) values(?,?,?,{c.now}) "
         "on conflict(exp, worker) do update set rate=excluded.rate, at=excluded.at",
@@ -229,6 +228,8 @@ def newest(c: Connection, experiment: int, known: int) -> tuple[int, bytes] | No
 
 def draw(epoch: int, plan: bytes, rng: np.random.Generator) -> list[Drawn]:
     """Draw rows of a plan with a stream of one's own."""
-    law: Any = Plan.from_bytes(plan)
+    from evenhand.exchange import Plan  # when first needed: it loads the compiler
+
+    law = Plan.from_bytes(plan)
     flat = rows.from_bytes(rows.to_bytes(law, law.draw(POOL, rng)))
     return [Drawn(epoch, secrets.randbits(48), flat.row(i), False) for i in range(POOL)]

@@ -30,9 +30,7 @@ def record(c: Connection, told: Sequence[Told]) -> list[str]:
     c.share(experiments)  # no epoch expires between this look and the commit
     marks = ",".join("?" * len(experiments))
     oldest: dict[int, int] = dict(
-        c.execute(  # type: ignore[arg-type]
-            f"select id, oldest from experiments where id in ({marks})", list(experiments)
-        )
+        c.execute(f"select id, oldest from experiments where id in ({marks})", list(experiments))
     )
     fresh = [one for one in told if one.epoch >= oldest[one.experiment]]
     new = _insert(c, fresh)

@@ -18,6 +18,7 @@ Handler = Callable[[Request], Awaitable[Answer]]
 BODY = 1 << 20  # bytes of a body
 LARGE = 1 << 25  # of a new experiment or an import
 NEVER_CACHED = (b"cache-control", b"no-store")
+AWAY = Problem(503, "the database is away for a moment; sending the same again is safe")
 log = logging.getLogger(__name__)
 
 
@@ -95,10 +96,7 @@ class App:
             headers = problem.headers
         except Unavailable as error:
             log.warning("unavailable", extra={"route": name, "error": str(error)})
-            problem = Problem(
-                503, "the database is away for a moment; sending the same again is safe"
-            )
-            status, body, kind = 503, problem.body(), "application/problem+json"
+            status, body, kind = 503, AWAY.body(), "application/problem+json"
             headers = [(b"retry-after", b"1")]
         except Exception:
             log.exception("failed", extra={"route": name})
@@ -181,7 +179,7 @@ class App:
         return Answer(self.metrics.text(gauges).encode(), kind="text/plain; version=0.0.4")
 
     async def _described(self, request: Request) -> Answer:
-        """This description."""
+        """Describe the API."""
         return Answer(self.description)
 
 

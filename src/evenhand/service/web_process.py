@@ -5,11 +5,11 @@ import asyncio
 import logging
 import socket
 import sys
+import threading
 
+import numpy as np
 import uvicorn
 
-from evenhand.exchange import Plan
-from evenhand.learners import URS, EvenHand
 from evenhand.service import parent
 from evenhand.service.database import database
 from evenhand.service.logs import log_as_json
@@ -23,11 +23,10 @@ log = logging.getLogger(__name__)
 
 def warm() -> None:
     """Compile what drawing rows of a plan needs, for when stock runs out."""
-    import numpy as np
+    from evenhand.learners import URS, EvenHand
 
-    for plan in (URS(6, 2, seed=0).plan, EvenHand(6, 2, seed=0).publish().plan):
-        assert isinstance(plan, Plan)
-        draw(0, plan.to_bytes(), np.random.default_rng(0))
+    for learner in (URS(6, 2, seed=0), EvenHand(6, 2, seed=0)):
+        draw(0, learner.publish().plan.to_bytes(), np.random.default_rng(0))
 
 
 def main() -> None:
@@ -40,11 +39,11 @@ def main() -> None:
     parser.add_argument("--private-key")
     given = parser.parse_args()
     log_as_json()
-    warm()
+    threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
     sys.setswitchinterval(0.001)  # the threads that wait for the database need the lock briefly
     app = App(Worker(database(given.database), given.rate), description())
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,5 +1,7 @@
 """The first schema."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -14,15 +16,17 @@ def upgrade() -> None:
     SQLite fills in by itself.
     """
     big, key = sa.BigInteger(), sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-    number, text, data = sa.Double(), sa.Text(), sa.LargeBinary()
+    number, text, data = sa.Double[float](), sa.Text(), sa.LargeBinary()
 
-    def column(name: str, kind: sa.types.TypeEngine, default: str | None = None) -> sa.Column:
+    def column(
+        name: str, kind: sa.types.TypeEngine[Any], default: str | None = None
+    ) -> sa.Column[Any]:
         return sa.Column(name, kind, nullable=False, server_default=default)
 
-    def maybe(name: str, kind: sa.types.TypeEngine) -> sa.Column:
+    def maybe(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
         return sa.Column(name, kind, nullable=True)
 
-    def table(name: str, *columns: sa.Column, keys: tuple[str, ...]) -> None:
+    def table(name: str, *columns: sa.Column[Any], keys: tuple[str, ...]) -> None:
         op.create_table(name, *columns, sa.PrimaryKeyConstraint(*keys), sqlite_with_rowid=False)
 
     op.create_table(
