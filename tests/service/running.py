@@ -78,7 +78,9 @@ class Service:
     def children(self):
         """Process ids of the children, by what they are."""
         found = {}
-        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+        for pid in (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        ):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             found[words[2].decode().rsplit(".", 1)[-1]] = int(pid)
         return found

@@ -61,7 +61,7 @@ def _wrong_epochs(c: Connection, experiment: int) -> list[str]:
         "select payload from log where exp=? and kind=?", (experiment, entries.PUBLISH)
     ):
         entry = json.loads(bytes(payload))
-        said[entry["epoch"]] = entry["crc"]
+        said[entry.get("epoch")] = entry.get("crc")
     wrong = []
     for number, plan, drawn, crc in c.execute(
         "select number, plan, rows, crc from epochs where exp=? and plan is not null",

@@ -31,6 +31,7 @@ class Connection(ABC):
 
     now: str
     skip_locked: str
+    one_service: bool  # whether one service at most works on it
 
     @abstractmethod
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -125,6 +126,7 @@ class SQLiteConnection(Connection):
 
     now = "((julianday('now') - 2440587.5) * 86400.0)"
     skip_locked = ""
+    one_service = True
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(
@@ -200,6 +202,7 @@ class PostgreSQLConnection(Connection):
 
     now = "extract(epoch from clock_timestamp())::float8"  # now() stands still in a transaction
     skip_locked = " for update skip locked"
+    one_service = False
 
     def __init__(self, url: str) -> None:
         self._db = psycopg.connect(

@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand.exchange.ledger import MOST
 from evenhand.service import recovery
-from evenhand.service.database import Connection, SQLiteConnection
+from evenhand.service.database import Connection
 from evenhand.service.entries import Entry
 from evenhand.service.replica import Epoch
 
@@ -31,7 +31,7 @@ def elect(c: Connection, experiment: int, holder: str) -> int | None:
 
     A file has one service, which starts one folder: there it need not be free.
     """
-    free = "" if isinstance(c, SQLiteConnection) else f" and until<{c.now}"
+    free = "" if c.one_service else f" and until<{c.now}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "

@@ -118,7 +118,11 @@ class App:
         if name in ("/healthz", "/readyz") and scope["method"] == "GET":
             return await (self._healthy() if name == "/healthz" else self._ready())
         methods = self.routes.get(name)
+        experiment = parts[0] if name.startswith("/v1/experiments/") else ""
         key = self.worker.keyring.find(scope["headers"])
+        if key is None or (experiment and experiment not in self.worker.views):
+            await self.worker.look_again()  # both may be new, made by another worker
+            key = self.worker.keyring.find(scope["headers"])
         if key is None:
             raise keys.no_key()
         if methods is None:
@@ -129,7 +133,6 @@ class App:
             raise Problem(
                 405, f"the method must be {allowed}, got {scope['method']}", allow=allowed
             )
-        experiment = parts[0] if name.startswith("/v1/experiments/") else ""
         view = self.worker.views.get(experiment)
         if name != "/v1/experiments" or route.scope == "admin":
             key.check(route.scope, view.id if view else None)

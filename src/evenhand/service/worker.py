@@ -1,6 +1,7 @@
 """What a web worker knows: the experiments, their stocks, the keys; looked at again and again."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -110,6 +111,12 @@ class Worker:
         for row, arms in found:
             self._take(row, arms)
         self.polled = since
+
+    async def look_again(self) -> None:
+        """Look at once, unless that was done a moment ago: strangers cannot make it work."""
+        if self.loop.time() - self.polled > POLL / 4:
+            with contextlib.suppress(Unavailable):
+                await self.poll()
 
     def _take(self, row: tuple[Any, ...], arms: list[tuple[int, str | None]]) -> None:
         number, name, config, rewards, secrets, created, archived, paused, *rest = row

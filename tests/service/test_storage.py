@@ -1,0 +1,371 @@
+"""Log, replica, folder: the same bits from the log, whatever fails on the way."""
+
+import contextlib
+import random
+import sqlite3
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from evenhand.service import check, experiments, recovery, stock, tells
+from evenhand.service.database import database
+from evenhand.service.folder import Folder
+from evenhand.service.messages import New
+from evenhand.service.replica import Replica
+from evenhand.service.seat import Lost, Seat, elect
+from evenhand.service.tells import Told
+
+
+@cache
+def empty():
+    """A new database as bytes: migrations take a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        database(f"{folder}/x.db").migrate()
+        return Path(folder, "x.db").read_bytes()
+
+
+def new_database(folder):
+    (folder / "x.db").write_bytes(empty())
+    return database(str(folder / "x.db"))
+
+
+def new_experiment(c, **options):
+    asked = {"name": "x", "arms": [f"arm {i}" for i in range(12)], "k": 3, "seed": 5} | options
+    ready = experiments.prepare(New(**asked))
+    with c.transaction():
+        return experiments.create(c, ready)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return new_database(tmp_path)
+
+
+@pytest.fixture
+def c(source):
+    c = source.connect()
+    yield c
+    c.close()
+
+
+def seated(c, experiment):
+    return Seat(c, experiment, elect(c, experiment, "test"))
+
+
+def tell_some(c, experiment, rng, share=0.9):
+    """Lease all there is and tell a share of it."""
+    with c.transaction():
+        got = stock.lease(c, experiment, "test", 1000, 10.0)
+        rows = [(e, r) for e, first, stop in got for r in range(first, stop)]
+        told = [Told(experiment, e, r, float(rng.random() < 0.4)) for e, r in rows
+                if rng.random() < share]  # fmt: skip
+        words = tells.record(c, told) if told else []
+    return dict(zip(told, words, strict=True))
+
+
+@pytest.mark.parametrize("learner", ["even-hand", "full-sets", "urs"])
+def test_replay_gives_the_same_bits_as_snapshot_and_tail(c, learner, monkeypatch):
+    monkeypatch.setattr(recovery, "EVERY", 7)
+    experiment, rng = new_experiment(c, learner=learner), random.Random(1)
+    seat = seated(c, experiment)
+    for _ in range(12):
+        seat.work(least=3)
+        tell_some(c, experiment, rng)
+        seat.snapshot_if_due()
+    seat.work(None)
+    found = recovery.recover(c, experiment)
+    assert 0 < found.snapshot and 0 < found.replayed < 14
+    assert found.replica.digest() == seat.replica.digest()
+    said = check.check(c, experiment)
+    assert said.wrong == []
+    assert said.rewards > 20
+    other = Replica.new(recovery.configuration(c, experiment))
+    recovery.replay(c, experiment, other, upto=5)
+    assert other.digest() != seat.replica.digest()  # the comparison can fail
+
+
+def test_damage_is_found(c):
+    experiment, rng = new_experiment(c), random.Random(2)
+    seat = seated(c, experiment)
+    for _ in range(4):
+        seat.work(least=3)
+        tell_some(c, experiment, rng)
+    seat.work(None)
+    for statement, words in (
+        ("update log set payload=cast('{}' as blob) where seq=1", "entry 1"),
+        ("update epochs set rows=plan where number=1", "epoch 1"),
+        ("update tells set reward=0.125 where fold is not null", "0.125"),
+        ("update tells set fold=null", "not marked"),
+        ("insert into leases(exp,epoch,first,stop,worker,at) values(1,1,1,2,'a',0)", "twice"),
+    ):
+        with contextlib.suppress(Undo), c.transaction():
+            c.execute(statement)
+            assert words in " ".join(check.check(c, experiment).wrong), statement
+            raise Undo
+    assert check.check(c, experiment).wrong == []
+
+
+class Undo(Exception):
+    pass
+
+
+class Faulty:
+    """A connection whose n-th commit fails, before or after it has happened."""
+
+    def __init__(self, c, n, after):
+        self._c, self._n, self._after = c, n, after
+
+    def __getattr__(self, name):
+        return getattr(self._c, name)
+
+    @contextlib.contextmanager
+    def transaction(self):
+        self._n -= 1
+        with self._c.transaction():
+            yield
+            if self._n == 0 and not self._after:
+                raise sqlite3.OperationalError("disk I/O error")
+        if self._n == 0:
+            raise sqlite3.OperationalError("disk I/O error")
+
+
+class FaultySource:
+    many_hosts = False
+
+    def __init__(self, source, n, after):
+        self._source, self._n, self._after = source, n, after
+
+    def connect(self):
+        return Faulty(self._source.connect(), self._n, self._after)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_folder_whose_commits_fail_loses_and_doubles_nothing(source, c, after, monkeypatch):
+    """Failure before and after each of the first commits, then at every third."""
+    monkeypatch.setattr(recovery, "EVERY", 4)
+    monkeypatch.setattr("evenhand.service.folder.FOLD_EVERY", 0.0)
+    monkeypatch.setattr("evenhand.service.folder.LOOK_EVERY", 0.0)
+    experiment, rng, acked = new_experiment(c), random.Random(3), {}
+    for n in range(1, 16):
+        folder = Folder(FaultySource(source, n, after))
+        folder.c = folder.source.connect()
+        failed = False
+        for _ in range(20):
+            try:
+                folder.step(folder.c)
+            except sqlite3.Error:
+                failed = True
+                folder._forget()
+                break
+            acked |= tell_some(c, experiment, rng)
+        assert failed
+    folder = Folder(source)
+    folder.c = source.connect()
+    folder.step(folder.c)
+    folder.step(folder.c)
+    folder.leave()
+    said = check.check(c, experiment)
+    assert said.wrong == []
+    assert said.unfolded == 0
+    assert said.rewards == sum(word == tells.ACCEPTED for word in acked.values()) > 30
+
+
+def test_a_folder_that_was_away_too_long_can_write_nothing(source, c):
+    experiment = new_experiment(c)
+    old = seated(c, experiment)
+    old.work(least=3)
+    before = c.execute("select max(seq) from log")
+    other = source.connect()
+    new = seated(other, experiment)
+    for act in (lambda: old.work(3), old.snapshot, lambda: old.change(1, "expire", {"before": 0})):
+        with pytest.raises(Lost):
+            act()
+    assert c.execute("select max(seq) from log") == before
+    new.work(least=3)
+    other.close()
+    assert check.check(c, experiment).wrong == []
+
+
+def test_old_rows_expire_in_the_log_and_their_tellers_hear_it(c, monkeypatch):
+    monkeypatch.setattr(Replica, "most_epochs", 8)
+    experiment, rng = new_experiment(c), random.Random(4)
+    seat = seated(c, experiment)
+    for _ in range(20):
+        seat.work(least=2)
+        tell_some(c, experiment, rng, share=0.5)
+    assert 0 < seat.oldest <= 12
+    with c.transaction():
+        old = [Told(experiment, e, r, 0.5) for e in range(seat.oldest) for r in range(2)]
+        late = tells.record(c, old)
+    assert set(late) <= {tells.EXPIRED, tells.DUPLICATE, tells.CONFLICT}
+    assert tells.EXPIRED in late
+    assert c.execute(
+        "select count(*) from tells where fold is null and epoch<?", (seat.oldest,)
+    ) == [(0,)]
+    seat.work(None)
+    said = check.check(c, experiment)
+    assert said.wrong == []
+    assert said.unfolded == 0
+
+
+def test_changes_are_logged_and_close_all_older_rows(c):
+    experiment, rng = new_experiment(c), random.Random(5)
+    seat = seated(c, experiment)
+    seat.work(least=5)
+    tell_some(c, experiment, rng)
+    seat.work(least=5)
+    seat.change(1, "learn", {"sets": [[0], [1, 2]], "rewards": [1, None], "chances": [0.1, 0.1]})
+    floor = c.execute("select floor from experiments")[0][0]
+    with c.transaction():
+        got = stock.lease(c, experiment, "test", 100, 1.0)
+    assert got
+    assert all(epoch >= floor for epoch, _, _ in got)
+    digest = seat.replica.digest()
+    seat.change(2, "learn", {"sets": [[0, 0]], "rewards": [1], "chances": [0.1]})  # refused
+    assert seat.replica.digest() == digest
+    assert check.check(c, experiment).wrong == []
+
+
+def test_rows_shown_and_not_told_in_their_window_count_as_the_default(c):
+    experiment = new_experiment(c, mode="window", window=60.0, default=0.25)
+    seat = seated(c, experiment)
+    seat.work(least=4)
+    with c.transaction():
+        for row, age in ((0, 100), (1, 100), (2, 10)):
+            c.execute(
+                f"insert into shown(exp,epoch,row,at) values(?,0,?,{c.now}-?)",
+                (experiment, row, age),
+            )
+        assert tells.record(c, [Told(experiment, 0, 1, 1.0)]) == [tells.ACCEPTED]
+    seat.settle_window()
+    seat.work(None)
+    assert c.execute("select row, reward from tells order by row") == [(0, 0.25), (1, 1.0)]
+    assert seat.replica.tally.total == 1.25
+    with c.transaction():
+        words = tells.record(c, [Told(experiment, 0, r, 0.25) for r in (0, 2)])
+    assert words == [tells.EXPIRED, tells.ACCEPTED]
+    assert check.check(c, experiment).wrong == []
+
+
+class TellMachine(RuleBasedStateMachine):
+    """Tells in any order, again, with other values, too late: compared with a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.c = new_database(Path(self.folder.name)).connect()
+        self.c._db.execute("pragma synchronous=off")  # many examples, no power cuts
+        self.experiment = new_experiment(self.c)
+        self.seat = seated(self.c, self.experiment)
+        self.seat.work(least=4)
+        self.kept, self.folded = {}, set()
+
+    @rule(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3),
+                                  st.sampled_from([0.0, 0.5, 1.0, None])), max_size=6))  # fmt: skip
+    def tell(self, rows):
+        published = self.seat.replica.next
+        rows = [row for row in rows if row[0] < published]
+        with self.c.transaction():
+            words = tells.record(self.c, [Told(self.experiment, *row) for row in rows])
+        for (epoch, row, reward), word in zip(rows, words, strict=True):
+            if (epoch, row) in self.kept:
+                same = self.kept[epoch, row] == reward
+                assert word == (tells.DUPLICATE if same else tells.CONFLICT)
+            elif epoch < self.seat.oldest:
+                assert word == tells.EXPIRED
+            else:
+                assert word == tells.ACCEPTED
+                self.kept[epoch, row] = reward
+
+    @rule(publish=st.booleans())
+    def work(self, publish):
+        self.seat.work(4 if publish and self.seat.replica.next < 4 else None)
+
+    @precondition(lambda self: self.seat.replica.next > 2)
+    @rule()
+    def expire(self):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Replica, "most_epochs", len(self.seat.replica.epochs))
+            with self.seat.proven():
+                self.seat._make_room()
+
+    @rule()
+    def restart(self):
+        digest = self.seat.replica.digest()
+        self.seat = seated(self.c, self.experiment)
+        assert self.seat.replica.digest() == digest
+
+    @invariant()
+    def nothing_is_lost(self):
+        found = self.c.execute("select epoch, row, reward from tells")
+        assert {(e, r): y for e, r, y in found} == self.kept
+
+    def teardown(self):
+        self.seat.work(None)
+        told = [y for y in self.kept.values() if y is not None]
+        assert self.seat.replica.tally.told == len(told)
+        assert self.seat.replica.tally.total == pytest.approx(sum(told))
+        assert check.check(self.c, self.experiment).wrong == []
+        self.c.close()
+        self.folder.cleanup()
+
+
+TellMachine.TestCase.settings = settings(
+    max_examples=12, stateful_step_count=12, deadline=None, derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+TestTells = TellMachine.TestCase
+
+
+def mean_excess(c, experiment, choose):
+    """How far arms are from their marginals among the rows of a plan that are chosen, in sigmas."""
+    from evenhand.exchange import Plan
+    from evenhand.service import rows
+
+    total, variance = 0.0, 0.0
+    for plan, data in c.execute("select plan, rows from epochs where exp=?", (experiment,)):
+        law, flat = Plan.from_bytes(bytes(plan)), rows.from_bytes(bytes(data))
+        for i in range(len(flat.begins) - 1):
+            arms = flat.row(i)
+            if choose(arms):
+                there = np.zeros(law.m)
+                there[arms] = 1.0
+                share = len(arms) / law.k * law.marginals
+                total, variance = total + there - share, variance + share * (1 - share)
+    return float(np.abs(total / np.sqrt(variance)).max())
+
+
+def test_rows_chosen_blindly_have_the_marginals_of_their_plans(c):
+    experiment, rng = new_experiment(c), random.Random(6)
+    seat = seated(c, experiment)
+    for _ in range(8):
+        seat.work(least=400)
+        tell_some(c, experiment, rng)
+    assert mean_excess(c, experiment, lambda arms: rng.random() < 0.7) < 4.0
+    looked = mean_excess(c, experiment, lambda arms: rng.random() < (0.7 if 0 in arms else 0.5))
+    assert looked > 5.0  # a choice that looks at the arms shows
+
+
+def test_rows_drawn_without_stock_have_the_marginals_of_the_plan(c):
+    experiment, rng = new_experiment(c), np.random.default_rng(7)
+    seat = seated(c, experiment)
+    seat.work(least=400)
+    tell_some(c, experiment, random.Random(7))
+    seat.work(least=1)
+    plan = seat.replica.learner.plan
+    drawn = [d for _ in range(12) for d in stock.draw(1, plan.to_bytes(), rng)]
+    counts, expected, variance = np.zeros(12), np.zeros(12), np.zeros(12)
+    for one in drawn:
+        counts[one.arms] += 1
+        share = len(one.arms) / plan.k * plan.marginals
+        expected, variance = expected + share, variance + share * (1 - share)
+    assert not any(one.learns for one in drawn)
+    assert np.abs((counts - expected) / np.sqrt(variance)).max() < 4.0
+    uniform = np.full(12, expected.mean())
+    assert np.abs((counts - uniform) / np.sqrt(variance)).max() > 4.0  # and not of others
