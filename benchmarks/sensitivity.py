@@ -1,6 +1,6 @@
 """How much each tuned number of a learner matters: times and divided by 1.5, paired, on five games.
 
-    python -m benchmarks.sensitivity evenhand.learners.evidence:SPREAD --replications 10
+    python -m benchmarks.sensitivity evenhand.learners.inference:BELIEFS --replications 10
 
 A number is named as module:NAME. Where NAME is a named tuple, each of its fields is one. It is
 changed in the module, so that code must read it there when it runs: a compiled function that has

@@ -10,7 +10,7 @@ import evenhand
 from evenhand.designs import ConditionalPoisson, Mixture
 from evenhand.exchange import Rows, SetPlan
 from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive, shop
-from evenhand.learners import EvenHand, evidence
+from evenhand.learners import EvenHand, inference, model
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import Forecast, expectations
 from evenhand.policy import clip_to_sum
@@ -34,7 +34,7 @@ def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
     sums.weighted[:, :, 0] = sums.singles[:, 0] = 1.0
     sums.singles[:, 1] = [mean_with(a, 1) for a in range(M)]
     for r in range(2, K + 1):
-        sums.weighted[r - 1, :, 1] = [mean_with(a, r) for a in range(M)]
+        sums.weighted[r - 2, :, 1] = [mean_with(a, r) for a in range(M)]
     free, _, level, _ = sums._free(Forecast.blank(M, K))
     merit = evenhand.kshapley(GAME, K)
     np.testing.assert_allclose(free, merit, atol=1e-12)
@@ -64,9 +64,9 @@ def test_weighted_means_are_unbiased_whatever_the_forecast(r, forecast):
         weights = np.zeros((1, K))
         weights[0, :r] = design.marginals[list(s)] / (chance * sets_with_an_arm)
         one = Evidence(M, K)
-        one._use(forecast, evidence.Hyper(0.5, 1.0, 0.01))
+        one._use(forecast, inference.Hyper(0.5, 1.0, 0.01))
         one.absorb(Rows(order, np.array([[r]]), weights), np.array([[VALUES[s]]]))
-        cells = one.weighted[r - 1] if r > 1 else one.singles
+        cells = one.weighted[r - 2] if r > 1 else one.singles
         top, bottom = top + chance * cells[:, 1], bottom + chance * cells[:, 0]
     np.testing.assert_allclose(bottom, MARGINALS * r / K, atol=1e-9)  # a weight is 1 on average
     np.testing.assert_allclose(top / bottom, [mean_with(a, r) for a in range(M)], atol=1e-8)
@@ -164,10 +164,10 @@ def test_a_wrong_model_is_overruled(monkeypatch):
         expected, merits = expectations(*what)
         return expected, merits._replace(value=np.full(5, 0.1))
 
-    monkeypatch.setattr(evidence.model, "expectations", blind)
+    monkeypatch.setattr(model, "expectations", blind)
     found = [errors(game, 3, [1000, 60_000], s) for s in range(4)]
     check_fallen(found, 0.5)  # a plateau would stay
-    monkeypatch.setattr(evidence, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
+    monkeypatch.setattr(inference, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
     stuck = errors(game, 3, [1000, 20_000], 0)  # negative control: without the correction
     assert stuck[1] > 3.0 * np.mean(found, axis=0)[1]
 
@@ -250,8 +250,9 @@ def test_worths_of_single_arms_are_conjugate_means():
     """(n0 c + sum of rewards) / (n0 + n): prior rewards and own ones count alike."""
     rewards = (np.random.default_rng(8).random((9, 30)) < 0.1).astype(float)
     told = told_alone(rewards)
-    before, hyper = told.forecast, evidence.Hyper(0.2, 0.7, 0.01)
-    found, _, after, _ = told._fit(told.sums, np.empty((0, 3)), before, hyper)
+    before, hyper = told.forecast, inference.Hyper(0.2, 0.7, 0.01)
+    against = before, hyper, 0.0
+    found, _, after, _ = inference.fit(told.told, told.singles, told.sums, None, *against)
     noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2
     n0 = noise / (0.7 * 0.2**2)
     own = after.own  # 1 where arms scatter as the curve says

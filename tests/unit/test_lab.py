@@ -522,8 +522,8 @@ def test_a_learner_says_what_the_lab_must_know():
     assert all(units <= kind.options for kind in KINDS.values())
     options = {name: kind.options - units for name, kind in KINDS.items()}
     assert options == {
-        "even-hand": {"full", "sizes", "prior"},
-        "full-sets": set(),
+        "even-hand": {"full", "sizes", "prior", "terms"},
+        "full-sets": {"terms"},
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
         "no-mix": {"floor", "growth", "weights"},

@@ -38,16 +38,22 @@ class Case:
 
     def __init__(self, m, k, n, rng, same=False):
         self.m, self.k, self.forecast = m, k, some_forecast(m, k, rng)
-        self.orders = np.full((n, k), -1, np.int16)
+        self.orders = np.full((n, k), -1)
         for row in self.orders:
             r = int(rng.integers(2, k + 1))
             row[:r] = rng.choice(m, r, replace=False)
         if same:
             self.orders[:] = self.orders[0]
-        self.rewards = rng.random(n).astype(np.float32)
-        self.sums, self.kept = Sums.blank(m, k), np.empty((n, k + 2))
-        add_sets(self.sums, self.forecast, 0.0, self.orders, self.rewards, self.kept)
+        self.sizes, self.rewards = (self.orders >= 0).sum(axis=1), rng.random(n)
+        self.looks = np.empty((n, k + 3))
+        self.look()
         self.exact, self.score = self.dense()
+
+    def look(self):
+        """Compare the sets with the forecast."""
+        self.sums = Sums.blank(self.m, self.k)
+        rows = self.orders, self.sizes[:, None], self.rewards[:, None]
+        add_sets(self.sums, self.forecast, 0.0, *rows, self.looks)
 
     def gradient(self, members):
         """Slopes of b in x and in the curvature, and of the losses in eta.
@@ -118,7 +124,7 @@ def test_cells_are_blocks_and_products_of_the_full_matrix(case, information):
 def test_products_with_kept_sets_are_those_of_the_full_matrix(case):
     vector, result = np.random.default_rng(1).normal(size=(2, 15))
     expected = result + case.exact @ vector
-    times(case.orders, case.kept, vector, result)
+    times(case.orders, case.looks, vector, result)
     np.testing.assert_allclose(result, expected, rtol=1e-7, atol=1e-7)
 
 
@@ -198,8 +204,7 @@ def test_a_posterior_is_never_indefinite(m, k, n, same, flat, seed):
     reference = np.full(m, 0.3) if flat else case.forecast.reference
     if flat:  # as in the beginning
         case.forecast = case.forecast._replace(worth=reference.copy(), reference=reference)
-        case.sums = Sums.blank(m, case.k)
-        add_sets(case.sums, case.forecast, 0.0, case.orders, case.rewards, case.kept)
+        case.look()
     information = Information(case.sums, reference)
     scale = np.abs(information.along).max()
     product = np.stack([information.times(row) for row in np.eye(2 * m + 1)])

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from evenhand.checks import as_integers, check_integer
 from evenhand.typing import Bools, Ints
 
-OPEN, TOLD, CLOSED = 0, 1, 2
+OPEN, TOLD, CLOSED, LEFT = 0, 1, 2, 3
+CODES = (("told", TOLD), ("closed", CLOSED), ("left", LEFT))
 RowNumbers = slice | Ints  # a slice where they follow each other
 KEEP = 2**20  # rows that can still be told
 MOST = 2**26  # so many at most: a byte each
@@ -68,6 +69,7 @@ class Ledger:
     def __init__(self, keep: int = KEEP, notes: dict[str, int] | None = None) -> None:
         self.keep, self.notes = keep, notes or {}
         self.first = self.next = 0  # oldest row kept, and the number of the next
+        self.n_left = 0  # rows told when an arm of theirs had left or was paused
         self._start = 0  # place of the oldest row in the buffers
         kinds = {name: np.min_scalar_type(-most - 1) for name, most in self.notes.items()}
         self._rows = {name: np.zeros(0, kind) for name, kind in kinds.items()}
@@ -127,11 +129,16 @@ class Ledger:
             row = low + settled if isinstance(rows, slice) else int(rows[settled])
             if state[settled] == TOLD:
                 raise AlreadyTold(f"rows must be told once, got row {row} again")
+            if state[settled] == LEFT:
+                raise AlreadyTold(f"row {row} was closed: an arm of it has left or was paused")
             raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
 
-    def settle(self, rows: RowNumbers, missing: ArrayLike) -> None:
-        """Settle rows: closed for good where all rewards are missing, else told."""
+    def settle(self, rows: RowNumbers, missing: ArrayLike, left: ArrayLike = False) -> None:
+        """Settle rows: closed for good where an arm has left or no reward came, else told."""
         state = TOLD if missing is False else np.where(missing, CLOSED, TOLD)
+        if np.any(left):
+            self.n_left += int(np.sum(left))
+            state = np.where(left, LEFT, state)
         self._kept("state")[self._places(rows)] = state
 
     def read(self, name: str, rows: RowNumbers) -> Ints:
@@ -159,19 +166,21 @@ class Ledger:
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it as arrays; states are packed, eight rows to a byte."""
         state = self._kept("state")
-        packed = {name: _pack(state == code) for name, code in (("told", TOLD), ("closed", CLOSED))}
+        packed = {name: _pack(state == code) for name, code in CODES}
         noted = {name: self._kept(name).copy() for name in self.notes}
-        return packed | noted | {"span": np.array([self.keep, self.first, self.next])}
+        return packed | noted | {"span": np.array([self.keep, self.first, self.next, self.n_left])}
 
     def set_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`arrays` returned, refusing anything else."""
         span = as_integers("span", arrays["span"])
-        if span.shape != (3,) or not 0 <= span[1] <= span[2] <= span[1] + min(span[0], MOST):
+        if span.shape != (4,) or not 0 <= span[1] <= span[2] <= span[1] + min(span[0], MOST):
             raise ValueError(f"span must hold keep and the first and next row, got {span.tolist()}")
-        keep, first, following = (int(x) for x in span)
+        keep, first, following, n_left = (int(x) for x in span)
+        if not 0 <= n_left <= following:
+            raise ValueError(f"span must hold how many rows held arms that left, got {n_left}")
         n = following - first
         state = np.zeros(n, np.uint8)
-        for name, code in (("told", TOLD), ("closed", CLOSED)):
+        for name, code in CODES:
             bits = arrays[name]
             if bits.dtype != np.uint8 or bits.shape not in ((0,), (math.ceil(n / 8),)):
                 raise ValueError(f"{name} must hold {n} bits")
@@ -185,7 +194,7 @@ class Ledger:
                 raise ValueError(f"{name} must lie in -1..{most}")
             self._rows[name] = column.copy()
         self.keep, self.first, self.next, self._start = keep, first, following, 0
-        self._rows["state"] = state
+        self._rows["state"], self.n_left = state, n_left
 
     def __repr__(self) -> str:
         rows = self.next - self.first

@@ -17,7 +17,7 @@ from evenhand.typing import Bools, Ints
 KEEP_PLANS = 768  # plans whose rows can still be told
 MAX_ROWS = 2**31  # more than a plan is ever drawn for
 CACHED_ROWS = 2**15  # rows of older plans kept in memory; others are drawn again when told
-HEADER = struct.Struct("<qqI")  # first row, number of rows, checksum of the rows
+HEADER = struct.Struct("<qqII")  # first row, number of rows, their checksum, bytes of the record
 
 
 class DrawnElsewhere(ValueError):  # noqa: N818
@@ -44,7 +44,7 @@ class Entry:
             assert self.drawn is not None
             plan, state, rows = self.drawn
             self.record, self.checksum = to_bytes(state) + plan.to_bytes(), _checksum(rows)
-        return HEADER.pack(self.first, self.n, self.checksum) + self.record
+        return HEADER.pack(self.first, self.n, self.checksum, len(self.record)) + self.record
 
 
 class Part(NamedTuple):
@@ -160,9 +160,11 @@ class Shelf:
             total -= self._cached.pop(one.first).n
 
     def to_array(self) -> np.ndarray:
-        """All entries, one row of bytes each."""
-        data = b"".join([entry.sealed() for entry in self._entries])
-        return np.frombuffer(data, np.uint8).reshape(len(self._entries), -1 if data else 0)
+        """All entries, one row of bytes each, with zeros behind those of fewer arms."""
+        sealed = [entry.sealed() for entry in self._entries]
+        width = max(map(len, sealed), default=0)
+        data = b"".join([record.ljust(width, b"\0") for record in sealed])
+        return np.frombuffer(data, np.uint8).reshape(len(sealed), width)
 
     def set_array(self, data: np.ndarray, ledger: Ledger) -> Plan | None:
         """Take over what :meth:`to_array` returned, refusing anything else; return the newest plan.
@@ -174,23 +176,26 @@ class Shelf:
             raise ValueError(f"plans must be rows of bytes, got {data.dtype} of shape {data.shape}")
         if data.size == 0:
             return None
-        heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4").reshape(-1)
-        firsts, counts = heads["f0"], heads["f1"]
+        heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4,<u4").reshape(-1)
+        firsts, counts, lengths = heads["f0"], heads["f1"], heads["f3"]
+        if lengths.max() > data.shape[1] - HEADER.size or lengths.min() <= self._width:
+            raise ValueError("plans must be rows of bytes as long as they say")
         ends = np.append(0, firsts + counts)
         if not np.all((firsts >= ends[:-1]) & (counts >= 1) & (counts <= MAX_ROWS)):
             raise ValueError("plans must follow each other")
         if not firsts[-1] <= ledger.next <= ends[-1]:
             raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]}..")
         self._unread = (heads, data)
-        return Plan.from_bytes(data[-1, least:].tobytes())
+        return Plan.from_bytes(data[-1, least : HEADER.size + lengths[-1]].tobytes())
 
     @property
     def _entries(self) -> list[Entry]:
         """Plans in the order in which they were made, read from bytes when first needed."""
         if self._unread is not None:
             heads, data = self._unread
-            blob, width = data.tobytes(), data.shape[1]
-            records = [blob[at + HEADER.size : at + width] for at in range(0, len(blob), width)]
+            blob, starts = data.tobytes(), range(HEADER.size, data.size, data.shape[1])
+            ends = zip(starts, heads["f3"].tolist(), strict=True)
+            records = [blob[at : at + length] for at, length in ends]
             fields = [heads[name].tolist() for name in ("f0", "f1", "f2")]
             self._read, self._unread = list(map(Entry, *fields, records)), None
         return self._read

@@ -16,7 +16,14 @@ DESIGNS = [
 
 
 # arguments that came later than files that can be read: what learners without them did
-LATER: dict[str, Any] = {"full": None, "prior": None, "rewards": [0.0, 1.0], "empty": 0.0}
+LATER: dict[str, Any] = {
+    "full": None,
+    "prior": None,
+    "rewards": [0.0, 1.0],
+    "empty": 0.0,
+    "terms": None,
+    "watch": False,
+}
 
 
 def options(kind: type) -> list[str]:

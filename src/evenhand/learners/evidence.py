@@ -1,4 +1,4 @@
-r"""What rewards of sets of every size say about merits: sums that grow, and what follows from them.
+r"""What rewards of sets of every size say about merits: sums that grow.
 
 The K-Shapley value needs the mean value :math:`v^+_{ar}` of the r-sets that hold arm a, for every
 size r, and nothing else: with :math:`\bar V_r` its mean over arms,
@@ -8,124 +8,39 @@ size r, and nothing else: with :math:`\bar V_r` its mean over arms,
 because :math:`\bar V_r = \frac rM v^+_{ar} + (1 - \frac rM) v^-_{ar}` gives the mean over the sets
 without a. Importance weights estimate :math:`v^+_{ar}` for any game whatever; a model of few
 numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
-:meth:`Evidence.estimate` puts the two together.
+:meth:`Evidence.estimate` puts the two together, as :mod:`evenhand.learners.inference` says.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
-from evenhand.learners import model
-from evenhand.learners.discrepancy import shrink
-from evenhand.learners.model import Forecast, Merits, Sums, add_set, add_sets, look, times
-from evenhand.learners.noise import curve_of, own_ratios
-from evenhand.learners.posterior import Information, Posterior, refine
-from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
+from evenhand.learners import columns, inference, model
+from evenhand.learners.inference import Conclusions, Free, Hyper
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets
+from evenhand.learners.posterior import Information
+from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
-
-class Beliefs(NamedTuple):
-    """The estimator's tuned numbers, all of them: what is believed before there are rewards.
-
-    Attributes
-    ----------
-    spread, spread_arms
-        Standard deviation of worths over their mean, a belief worth so many arms.
-    extra, extra_arms
-        The same for what arms lose to saturation beyond their share, over their worth.
-    curve
-        Standard deviation of the curvature about 1.
-    error
-        Of the sum of the model's merits, relative: a belief worth two observations.
-    agree
-        Arms whose merits the model gets right.
-    few
-        Weighted means have a variance larger by this over the effective sample size: the largest
-        weights may still be missing.
-    kept
-        Bytes per arm up to which larger sets are kept, to be looked at anew whenever the model
-        changes: 800 hold 400 members where there are fewer than 32768 arms.
-    hold
-        Worths are held above this share of their mean where they enter products or divide.
-    """
-
-    spread: float = 1.0
-    spread_arms: float = 2.0
-    extra: float = 0.1
-    extra_arms: float = 10.0
-    curve: float = 1.0
-    error: float = 0.02
-    agree: float = 10.0
-    few: float = 10.0
-    kept: float = 800.0
-    hold: float = 0.05
-
-
-BELIEFS = Beliefs()
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
 
-class Hyper(NamedTuple):
-    """What is common to the arms: mean worth, and relative variances of worths and extra losses."""
-
-    centre: float
-    spread: float
-    extra: float
-
-
-class Conclusions(NamedTuple):
-    """All that follows from the sums.
-
-    Attributes
-    ----------
-    merit, variance
-        (m,) merits and their mean squared errors, as far as these show.
-    model, model_variance
-        (m,) merits by the model alone.
-    free, free_variance
-        (m,) merits free of it; infinite variance where an arm has not been seen at every size.
-    forecast, hyper
-        What the next rewards are to be compared with.
-    """
-
-    merit: Floats
-    variance: Floats
-    model: Floats
-    model_variance: Floats
-    free: Floats
-    free_variance: Floats
-    forecast: Forecast
-    hyper: Hyper
-
-    @property
-    def trust(self) -> Floats:
-        """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
-        apart = self.free - self.model
-        moved = self.merit - self.model
-        return np.clip(np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved)), 0, 1)
-
-
 @compiled
-def absorb(
+def add_rewards(
     singles: Floats,
     weighted: Floats,
-    sums: Sums,
-    forecast: Forecast,
-    low: float,
-    keep: bool,
+    expected: Floats,
     orders: Ints,
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
+    looks: Floats,
 ) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped.
+    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
 
-    ``weights`` (n, k) are those of the members. Where larger sets are to be kept they are not added
-    to ``sums``. Returns how many rewards there were, and the largest of their weights.
+    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
+    Returns how many rewards there were, and the largest of their weights.
     """
     k = orders.shape[1]
-    others = np.empty(k)
     told, largest = 0, 0.0
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
@@ -140,18 +55,15 @@ def absorb(
             cell[3] += y * y * y
             cell[4] += y * y * y * y
             continue
-        seen = look(forecast, low, orders[i], r, others)
-        if not keep:
-            add_set(sums, forecast, orders[i], r, others, seen, y)
-        surprise = y - seen[0] + forecast.met[r - 1] * seen[1]
+        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
-            cell = weighted[r - 1, a]
+            cell = weighted[r - 2, a]
             cell[0] += w
-            cell[1] += w * (surprise + forecast.expected[r - 1, a])
+            cell[1] += w * (surprise + expected[r - 1, a])
             cell[2] += w * w
-            cell[3] += w * w * seen[5]
+            cell[3] += w * w * variance
     return told, largest
 
 
@@ -173,8 +85,15 @@ def fields(m: int, k: int) -> Fields:
         "told": COUNT,
         "due": COUNT,
         "faded": COUNT,
+        "start": Field(0.0, 2.0**62),
+        "carried": Field(-1e300, 1e300, (ANY, m, 4), lambda x: _all_or_none(x, k)),
+        "away": Field(shape=(ANY, columns.width(k))),
         "largest": Field(1.0, 1e300),
     }
+
+
+def _all_or_none(carried: Floats, k: int) -> str | None:
+    return None if len(carried) in (0, k - 1) else "must hold all sizes"
 
 
 def _sets(orders: Shorts) -> str | None:
@@ -194,12 +113,20 @@ class Evidence:
     singles
         (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
     weighted
-        (k, m, 4) per size and arm, with w a member's weight, z the reward corrected by the forecast
-        and v its variance: w, w z, w^2 and w^2 v. Row 0 is not used.
+        (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
+        by the forecast and v its variance: w, w z, w^2 and w^2 v.
     orders, rewards
         The larger sets that are kept, and what they brought.
+    carried
+        (k - 1, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
+        change of arms or of what they are worth: what is forecast now is added when merits are
+        read, so that they go with the arms that there are now. Empty before the first change.
     told
         Rewards absorbed.
+    start
+        (m,) how many rewards had been absorbed when what is remembered of each arm began.
+    away
+        What is known of paused arms, a row each.
     merit, variance
         (m,) merits at the last :meth:`renew`, and their variances.
     largest
@@ -208,14 +135,16 @@ class Evidence:
 
     def __init__(self, m: int, k: int, low: float = 0.0) -> None:
         self.m, self.k, self.low = m, k, low
-        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
+        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
         self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
         self.keeping = 1  # 0 once enough larger sets were kept
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
-        self._use(Forecast.blank(m, k), Hyper(0.5, BELIEFS.spread**2, BELIEFS.extra**2))
+        self._use(Forecast.blank(m, k), Hyper.blank())
+        self.carried, self.start = np.zeros((0, m, 4)), np.zeros(m)
+        self.away = np.zeros((0, columns.width(k)))
         self._found: Conclusions | None = None
 
     def _add(self, sums: Sums) -> None:
@@ -240,15 +169,40 @@ class Evidence:
     @property
     def seen(self) -> Floats:
         """(k, m) sum of weights by size and arm."""
-        counts = self.weighted[:, :, 0].copy()
-        counts[0] = self.singles[:, 0]
-        return counts
+        weighted = self._with_carried(self.expected)
+        return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
+
+    @property
+    def age(self) -> int:
+        """How many rewards are remembered, of the mean arm."""
+        return self.told - int(self.start.mean())
+
+    @property
+    def youth(self) -> int:
+        """The same as a harmonic mean, which is small as long as one arm is new."""
+        if not self.start.any():
+            return self.told
+        return int(1.0 / np.mean(1.0 / (1.0 + self.told - self.start)))
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
+        self._absorb(self.weighted, self.expected, rows, rewards)
+
+    def absorb_late(self, rows: Rows, rewards: Floats) -> None:
+        """Add rewards of rows drawn before the arms changed, as if they had been told then.
+
+        They count with the weights they were drawn with: means over sets are divided by the sum of
+        weights, so that the share of sets that are possible still cancels.
+        """
+        self._absorb(self.carried, np.zeros_like(self.expected), rows, rewards)
+
+    def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
-        against = self.sums, self.forecast, self.low, self.keeping == 1
-        told, largest = absorb(self.singles, self.weighted, *against, *rows, rewards)
+        # larger sets that are kept are not added to the sums
+        sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
+        looks = np.empty((len(rewards), self.k + 3))
+        add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
+        told, largest = add_rewards(self.singles, means, expected, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -259,23 +213,25 @@ class Evidence:
         """Keep larger sets; when there are enough, add all of them against the forecast."""
         self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
         self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
-        if self.orders.nbytes > BELIEFS.kept * self.m:
+        if self.orders.nbytes > inference.BELIEFS.kept * self.m:
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards = self.orders[:0], self.rewards[:0]
             self.keeping = 0
 
-    def _linearised(self, forecast: Forecast) -> tuple[Sums, Floats]:
+    def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        kept = np.empty((len(self.orders), self.k + 2))
-        add_sets(sums, forecast, self.low, self.orders, self.rewards, kept)
-        return sums, kept
+        orders, rewards = self.orders.astype(np.int64), self.rewards.astype(np.float64)
+        sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
+        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
+        return sums, Kept(orders, looks)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
         other = Evidence(self.m, self.k, self.low)
         other._use(self.forecast, Hyper(self.centre, self.spread, self.extra_spread))
         other.faded, other.keeping, other.due = self.faded, self.keeping, self.due
+        other.carried = np.zeros_like(self.carried)
         return other
 
     def merge(self, other: "Evidence") -> None:
@@ -286,8 +242,9 @@ class Evidence:
         if self.keeping and not other.keeping:  # that one had too many, so there are too many here
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
-        mine = (self.singles, self.weighted, *self.sums)
-        for array, more in zip(mine, (other.singles, other.weighted, *other.sums), strict=True):
+        mine = (self.singles, self.weighted, self.carried, *self.sums)
+        given = (other.singles, other.weighted, other.carried, *other.sums)
+        for array, more in zip(mine, given, strict=True):
             array += more
         self.told += other.told
         self.largest = max(self.largest, other.largest)
@@ -322,13 +279,76 @@ class Evidence:
         self._use(found.forecast, found.hyper)
         if not self.keeping:
             # set i of n keeps weight i/n: early surprises are those of poor forecasts
-            factor = (1.0 + self.faded) / (1.0 + self.told)
+            factor = min(1.0, (1.0 + self.faded) / (1.0 + self.age))
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
         self.merit, self.variance = found.merit, found.variance
-        self.faded, self.due = self.told, self.told + max(1, int(REFIT * self.told))
+        self.faded, self.due = self.age, self.told + max(1, int(REFIT * self.youth))
         return self.merit, self.variance
+
+    # ---- arms come and go ----
+
+    def carry(self) -> None:
+        """Let what larger sets said go with the forecast from here on."""
+        self._found = None
+        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected[1:]
+        self.carried = self.carried + self.weighted if len(self.carried) else self.weighted.copy()
+        self.weighted[:] = 0.0
+        self.due = self.told
+
+    def rearrange(self, source: Ints, away: Ints) -> None:
+        """Go on with other arms.
+
+        ``source`` says for each column that there will be where it comes from: a column of now,
+        behind those a paused arm, or -1 for a newcomer; ``away`` the same for arms paused then.
+        """
+        self.carry()
+        old, m = self.m, len(source)
+        stays = np.flatnonzero((source >= 0) & (source < old))
+        both = len(stays)
+        left = max(both - 1, 0) / max(old - 1, 1)
+        self.cells = columns.without_partners(self.cells, self.reference, left)
+        rows = np.concatenate([columns.pack(self), self.away])
+        self.away = rows[away]
+        places = np.full(old, -1)
+        places[source[stays]] = stays
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards, self.m = self.rewards[kept], m
+        columns.unpack(self, rows[source])
+        new = source < 0
+        self._begin(new)
+        if m >= 2**15 and self.orders.dtype == np.int16:
+            self.orders = self.orders.astype(np.int32)
+        self.expected = model.expectations(
+            self.worth, self.extra, self.gamma, self.met, self.worth
+        )[0]
+
+    def forget(self, column: int, start: int, alone: Floats | None) -> None:
+        """Forget what larger sets said of an arm; and what it brought alone but for the latest.
+
+        ``start`` is the number of rewards told when the latest began, ``alone`` their n, y and y^2,
+        or None where all of them stay. To be called after :meth:`carry`.
+        """
+        self.carried[:, column] = 0.0
+        left = max(self.m - 2, 0) / max(self.m - 1, 1)
+        self.cells = columns.without_partners(self.cells, self.reference, left)
+        self.cells[column] = 0.0
+        places = np.arange(self.m)
+        places[column] = -1
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards = self.rewards[kept]
+        self.start[column] = max(self.start[column], start)
+        if alone is not None:
+            self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def _begin(self, new: Bools) -> None:
+        """Know nothing of some arms."""
+        for name, axis in columns.AXES.items():
+            np.moveaxis(getattr(self, name), axis, 0)[new] = 0.0
+        self.worth[new] = self.reference[new] = self.centre
+        self.own[new], self.variance[new], self.start[new] = 1.0, np.inf, self.told
+        self.merit[new] = self.merit[~new].mean() if not new.all() else 0.5
 
     def _move(self, forecast: Forecast) -> None:
         """Make surprises over the old forecast into those over a new one."""
@@ -345,133 +365,34 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, np.empty((0, self.k + 2))
+        sums, kept = self.sums, None
         for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
             if self.keeping:
                 sums, kept = self._linearised(forecast)
-            found, posterior, forecast, hyper = self._fit(sums, kept, forecast, hyper)
+            against = forecast, hyper, self.low
+            found, posterior, forecast, hyper = inference.fit(
+                self.told, self.singles, sums, kept, *against
+            )
+            if self.keeping:
+                forecast = forecast._replace(reference=forecast.worth)
         met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )
         forecast = forecast._replace(expected=expected, met=met)
-        return self._weigh(forecast, hyper, merits, posterior)
+        return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
 
-    def _fit(
-        self, sums: Sums, kept: Floats, forecast: Forecast, hyper: Hyper
-    ) -> tuple[Floats, Posterior, Forecast, Hyper]:
-        """Go one step from a forecast to the next: noise, posterior, hyperparameters.
+    def _free(self, forecast: Forecast) -> Free:
+        weighted = self._with_carried(forecast.expected)
+        return inference.free_merits(self.singles, weighted, forecast, self.low)
 
-        Returns the worths as found, the posterior, and both.
-        """
-        m, (n, y, yy, yyy, yyyy) = self.m, self.singles.T
-        x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-        q = _spread(x, self.low)
-        squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
-        fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
-        common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
-        terms = (n, n * q, n * q * q, squares, q * squares)
-        noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
-        variance = noise[0] + noise[1] * q
-        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
-        # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
-        # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
-        centre = hyper.centre
-        tau = hyper.spread * centre**2
-        rewards = float(variance.mean()) / tau
-        held = np.maximum(x, BELIEFS.hold * centre)
-        prior = np.empty(2 * m + 1)
-        prior[:m] = (rewards + n / own) / variance
-        prior[m:-1] = 1.0 / (hyper.extra * held**2)
-        prior[-1] = 1.0 / BELIEFS.curve**2
-        information = Information(sums, forecast.reference)
-        right = information.score.copy()
-        right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
-        right[m:-1] -= prior[m:-1] * extra
-        right[-1] += prior[-1] * (1.0 - gamma)
-        posterior = Posterior(information, prior)
-
-        def exact(vector: Floats) -> Floats:
-            result = prior * vector
-            times(self.orders, kept, vector, result)
-            return result
-
-        step = refine(posterior, exact, right) if len(kept) else posterior.solve(right)
-        found, extra = x + step[:m], extra + step[m:-1]
-        variances = posterior.variances()
-        # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
-        centre = max(float(found.mean()), 1.0 / (self.told + 2.0))
-        free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
-        spread = float(((found - centre) ** 2).sum()) / centre**2
-        spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
-        free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
-        loss = m * float((extra**2).sum() / (held**2).sum())
-        loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
-        worth = np.maximum(np.minimum(found, self.low + 1.0), BELIEFS.hold * centre)
-        gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
-        reference = worth if self.keeping else forecast.reference
-        forecast = forecast._replace(
-            worth=worth, extra=extra, gamma=gamma, noise=noise, own=own, reference=reference
-        )
-        return found, posterior, forecast, Hyper(centre, spread, loss)
-
-    def _weigh(
-        self, forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior
-    ) -> Conclusions:
-        """Put the model's merits and the free ones together."""
-        free, free_variance, level, level_variance = self._free(forecast)
-        variance, shared = posterior.of_merits(merits)
-        by_model = merits.value
-        if np.isfinite(level_variance):
-            # full sets give the sum of all merits for any game
-            total = float(by_model.sum())
-            gap, unit = level - total, total**2
-            beyond = max(gap**2 - level_variance - shared.sum(), 0.0) / unit
-            error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
-            parts = np.maximum(by_model, 0.0)
-            shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
-            by_model = by_model + shared / (shared.sum() + level_variance) * gap
-        merit, total_variance = by_model.copy(), variance.copy()
-        known = np.isfinite(free_variance)
-        if known.any():
-            apart = (free - by_model)[known]
-            moved, more = shrink(apart, free_variance[known], BELIEFS.agree)
-            merit[known] += moved
-            total_variance[known] += more
-        total_variance = np.maximum(total_variance, 0.0)
-        return Conclusions(
-            merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
-        )
-
-    def _free(self, forecast: Forecast) -> tuple[Floats, Floats, float, float]:
-        """Merits and variances without any model, and those of the sum of all merits."""
-        k, m = self.k, self.m
-        w, wz, w2, w2v = np.moveaxis(self.weighted, 2, 0)
-        seen, size = self.seen > 0.0, np.arange(1, k + 1)[:, None]
-        some = np.where(w > 0.0, w, 1.0)
-        means = np.where(seen, wz / some, forecast.expected)
-        variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
-        n = np.maximum(self.singles[:, 0], 1.0)
-        means[0] = np.where(seen[0], self.singles[:, 1] / n, forecast.worth)
-        noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, self.low)
-        variance[0] = forecast.own * noise / n
-        variance = np.where(seen, variance, np.inf)
-        level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
-        scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
-        parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
-        free = parts.sum(axis=0) / k, (scale**2 * variance).sum(axis=0) / k**2
-        return *free, float(level), float(level_variance)
-
-
-def _spread(mean: Floats, low: float) -> Floats:
-    """:func:`evenhand.learners.model.spread` of many means."""
-    held = np.clip(mean - low, model.EDGE, 1.0 - model.EDGE)
-    return held * (1.0 - held)
-
-
-def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
-    """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
-    return (total + arms * believed**2) / (free + arms)
+    def _with_carried(self, expected: Floats) -> Floats:
+        """All sums of weighted means, those carried over completed by what is expected."""
+        if not len(self.carried):
+            return self.weighted
+        every = self.weighted + self.carried
+        every[:, :, 1] += self.carried[:, :, 0] * expected[1:]
+        return every
 
 
 def warm() -> None:

@@ -1,14 +1,14 @@
 """Learners whose rows are independent given a plan, and so can be served in any order."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
-from evenhand.exchange import Marginals, Plan, Rows, Shelf
+from evenhand.exchange import Marginals, Plan, Roster, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.shelf import DrawnElsewhere, Part, joined
 from evenhand.learners.learner import Asked, Draft, Learner
@@ -67,6 +67,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     """
 
     evidence: Evidence | None = None
+    forgets_late: ClassVar[bool] = False  # rows told after a change of arms are all closed
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class ExchangeableLearner(Learner, Generic[P]):
         super().__init__(m, k, horizon, seed, names, rewards, empty)
         self.plan: P | None = None
         self._plans = 0  # published so far
+        self._since = 0  # number of the first plan for the arms that there are now
         self._shelf = Shelf(kind_of(self._rng))
 
     @abstractmethod
@@ -100,10 +102,11 @@ class ExchangeableLearner(Learner, Generic[P]):
         start, left = self.ledger.next, self._left
         try:
             rows = self._shelf.rows(slice(start, start + min(n, left)))
-        except DrawnElsewhere:  # restored where other rows are drawn: skip the rest of the plan
-            self.ledger.settle(self.ledger.open(left), missing=True)
+        except DrawnElsewhere:  # restored where other rows are drawn
+            self._skip_rest()
             return self._take(n)
-        return Draft(rows.orders.copy(), np.array(rows.sizes), Marginals(self.plan.marginals), {})
+        orders = self._by_id(self.plan, rows.orders)
+        return Draft(orders, np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
     def publish(self, least: int = 1) -> Published[P]:
         """Make a new plan, draw at least so many rows of it and ask all of them at once.
@@ -121,8 +124,7 @@ class ExchangeableLearner(Learner, Generic[P]):
         """
         least = check_integer("least", least, 1)
         with self._lock:
-            if self._left:
-                self.ledger.settle(self.ledger.open(self._left), missing=True)
+            self._skip_rest()
             self._publish(least)
             assert self.plan is not None
             first = self.ledger.next
@@ -137,20 +139,128 @@ class ExchangeableLearner(Learner, Generic[P]):
         self._plans += 1
         self._shelf.put(self.plan, max(n, least), self.ledger, self._rng)
 
+    def _skip_rest(self) -> None:
+        """Close the rows of the plan that have not been asked."""
+        if self._left:
+            self.ledger.settle(self.ledger.open(self._left), missing=True)
+
+    @staticmethod
+    def _by_id(plan: Plan, orders: Ints) -> Ints:
+        """Orders of a plan's columns, by id."""
+        if plan.arms[-1] == plan.m - 1:  # ids ascend: these are 0..m-1
+            return orders.copy()
+        return np.append(plan.arms, -1)[orders]
+
     def _recall(self, rows: slice | Ints) -> Asked:
         parts = self._shelf.parts(rows)
         drawn = joined(parts)
-        return Asked(drawn.sizes, Recalled(drawn, parts))
+        if all(part.plan.number >= self._since for part in parts):
+            return Asked(drawn.sizes, Recalled(drawn, parts))
+        left = np.zeros(len(drawn.orders), np.bool_)
+        for i, (plan, places, old) in enumerate(parts):
+            if plan.number < self._since:  # of a plan for other arms
+                orders = np.append(self.roster.places(plan.arms), -1)[old.orders]
+                left[places] = np.any((orders < 0) & (old.orders >= 0), axis=1) | self.forgets_late
+                parts[i] = Part(plan, places, Rows(orders, old.sizes, old.weights))
+        return Asked(drawn.sizes, Recalled(joined(parts), parts), left)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         assert self.evidence is not None
-        self.evidence.absorb(kept.rows, rewards)
+        if all(part.plan.number >= self._since for part in kept.parts):
+            self.evidence.absorb(kept.rows, rewards)
+            return
+        for plan, places, rows in kept.parts:
+            if plan.number >= self._since:
+                self.evidence.absorb(rows, rewards[places])
+                continue
+            if not self.forgets_late:
+                here = np.all((rows.orders >= 0) | (np.arange(self.k) >= rows.sizes), axis=1)
+                self._tell_late(plan, rows.pick(np.flatnonzero(here)), rewards[places][here])
+
+    def _tell_late(self, plan: Plan, rows: Rows, rewards: Floats) -> None:
+        """Take in rewards of rows of a plan for other arms, all of which are here still."""
+
+    # ---- arms that come and go ----
+
+    def add(self, names: Sequence[str] | int) -> Ints:
+        """Let new arms join from the next query on; return their ids.
+
+        Parameters
+        ----------
+        names
+            Their names, or how many if arms have none. A name that was here before and left has
+            its old id again; what was known of it then is forgotten.
+
+        Examples
+        --------
+        >>> from evenhand.learners import EvenHand
+        >>> learner = EvenHand(m=3, k=2, names=["ada", "bob", "cy"], seed=1)
+        >>> learner.add(["dee"]), learner.names
+        (array([3]), ('ada', 'bob', 'cy', 'dee'))
+        """
+        with self._lock:
+            before = self.roster
+            self._change(before.add(names, self.queries))
+            return np.setdiff1d(self.roster.ids, before.ids)
+
+    def retire(self, arms: Any) -> None:
+        """Let arms leave, given by id or name, one or a list: what was known of them is forgotten.
+
+        Rows that are out and hold one of them are closed when they are told, and counted in
+        ``ledger.n_left``.
+        """
+        with self._lock:
+            self._change(self.roster.retire(arms))
+
+    def pause(self, arms: Any) -> None:
+        """Do not show arms for a while, given by id or name: what is known of them is kept.
+
+        Rows that are out and hold one of them are closed if they are told before it resumes.
+        """
+        with self._lock:
+            self._change(self.roster.pause(arms))
+
+    def resume(self, arms: Any) -> None:
+        """Show paused arms again, given by id or name."""
+        with self._lock:
+            self._change(self.roster.resume(arms))
+
+    def _change(self, roster: Roster) -> None:
+        """Go on with other arms: rows of the plan that were not asked are not asked any more."""
+        if roster.m < self.k:
+            raise ValueError(
+                f"at least k={self.k} arms must remain to fill a set, got {roster.m}; "
+                "add others first"
+            )
+        old = self.roster
+        known = np.append(old.ids, np.array(sorted(old.paused), np.int64))
+        order = np.argsort(known)
+
+        def sources(ids: Ints) -> Ints:
+            at = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
+            return np.where(known[order[at]] == ids, order[at], -1)
+
+        self._rearrange(sources(roster.ids), sources(np.array(sorted(roster.paused), np.int64)))
+        self._skip_rest()
+        self.roster, self.m, self._since = roster, roster.m, self._plans
+        more = np.zeros(roster.next_id - len(self.selections), np.int64)
+        self.selections = np.append(self.selections, more)
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        """Arrange what is known for other arms.
+
+        ``source`` (m,) says for each column that there will be where it comes from: a column of
+        now, behind those a paused arm, or -1 for a newcomer; ``away`` the same for paused arms.
+        """
+        raise TypeError(
+            f"{type(self).__name__} cannot change its arms while it runs; make a new one"
+        )
 
     def _settle(self, rows: slice | Ints) -> None:
         self._shelf.settle(rows, self.ledger)
 
     def _all_fields(self) -> Fields:
-        return {**super()._all_fields(), "_plans": COUNT}
+        return {**super()._all_fields(), "_plans": COUNT, "_since": COUNT}
 
     def _parts(self) -> dict[str, np.ndarray]:
         return {**super()._parts(), "plans": self._shelf.to_array()}
@@ -163,8 +273,11 @@ class ExchangeableLearner(Learner, Generic[P]):
             if self._plans:
                 raise ValueError("the newest plan is missing")
             return
-        if (plan.m, plan.k, plan.number) != (self.m, self.k, self._plans - 1):
+        m = plan.m if self._since == self._plans else self.m  # arms may have changed after it
+        if (plan.m, plan.k, plan.number) != (m, self.k, self._plans - 1):
             raise ValueError(
                 f"the newest plan must be number {self._plans - 1} of m={self.m} and k={self.k}"
             )
+        if self._since > self._plans or (self._since == self._plans and self._left):
+            raise ValueError("since must be the number of a plan, the next one at most")
         self.plan = cast(P, plan)

@@ -1,29 +1,31 @@
 """FullSets: selection in proportion to full-set values, where only sets of K can be shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.estimate import Estimate
-from evenhand.exchange import FullSetPlan
-from evenhand.exchange.fields import Fields
+from evenhand.exchange import FullSetPlan, Roster
+from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.learners import full_evidence
 from evenhand.learners.curves import Extrapolation
-from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, FullEvidence
+from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, Conclusions, FullEvidence
 from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import (
+    alike,
     anytime_width,
     mixing_rate,
-    proportional,
     queries_to_serve,
     room_for_mixing,
 )
+from evenhand.learners.termed import TermedLearner
+from evenhand.policy import Bounds, Terms
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Bools, Floats
+from evenhand.typing import Bools, Floats, Ints
 
 
 class Diagnostics(NamedTuple):
@@ -44,7 +46,7 @@ class Diagnostics(NamedTuple):
     mixing: float
 
 
-class FullSets(ExchangeableLearner[FullSetPlan]):
+class FullSets(TermedLearner[FullSetPlan]):
     r"""For those who can only ever show K arms: selection in proportion to full-set values.
 
     Every query is a set of exactly K arms. From such sets alone K-Shapley values cannot be known,
@@ -68,6 +70,9 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     ----------
     m, k
         Arms, and arms in every set. With k = m there is a single set, and all arms have V / m.
+    terms
+        Floors, caps, groups and a power of values (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query. Arms with a cap of 0 are paused.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -84,6 +89,7 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
 
     name = "full-sets"
     evidence: FullEvidence
+    forgets_late = True  # weights of sets among other arms say nothing about sets among these
 
     def __init__(
         self,
@@ -93,22 +99,26 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         names: Iterable[str] | None = None,
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
+        terms: Terms | Mapping[str, Any] | None = None,
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
         self.evidence = FullEvidence(self.m, self.k)
+        # values and variances before the last change of arms, and those of paused arms
+        self._before, self._away = np.zeros((0, 2)), np.zeros((0, 2))
+        self._agree(terms)
 
     @property
     def merit(self) -> Floats:
         """Estimated full-set values (m,), not K-Shapley values; nan for arms not yet seen."""
-        return self._unit * np.where(self._seen, self.evidence.estimate().value, np.nan)
+        return self._unit * np.where(self._known, self._joined(self.evidence.estimate())[0], np.nan)
 
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._policy(self.evidence.estimate().shrunk)
+        return self._policy(self.evidence.estimate())
 
     def estimate(self) -> Estimate:
         """Full-set values as ``merit``, with standard errors, intervals and diagnostics.
@@ -116,7 +126,8 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         Values and errors are right for any game: they use no model but as a control variate.
         """
         with self._lock:
-            stderr = np.where(self._seen, np.sqrt(self.evidence.estimate().variance), np.nan)
+            variance = self._joined(self.evidence.estimate())[1]
+            stderr = np.where(self._known, np.sqrt(variance), np.nan)
             return replace(
                 super().estimate(),
                 stderr=self._unit * stderr,
@@ -161,12 +172,46 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     def _seen(self) -> Bools:
         return self.evidence.sums[:-1, COUNTED] > 0.0
 
-    def _policy(self, values: Floats) -> Floats:
-        return proportional(values, self.k, mixing_rate(self.queries, self.m))
+    @property
+    def _known(self) -> Bools:
+        return self._seen | np.isfinite(self._before[:, 1]) if len(self._before) else self._seen
+
+    def _joined(self, found: Conclusions) -> tuple[Floats, Floats]:
+        """Values and variances, with what was known before the last change of arms."""
+        if not len(self._before):
+            return found.value, found.variance
+        return Prior(self._before[:, 0], np.sqrt(self._before[:, 1])).join(
+            found.value, found.variance, 1.0
+        )
+
+    def _policy(self, found: Conclusions) -> Floats:
+        values = self._joined(found)[0] if len(self._before) else found.shrunk
+        return self._share_out(values, mixing_rate(self.queries, self.m))
+
+    def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
+        bounds = super()._bounds_of(terms, roster)
+        always = alike(bounds, self.k) >= 1.0
+        if self.k < roster.m and always.any():
+            arm = roster.label(int(roster.ids[int(np.argmax(always))]))
+            raise ValueError(
+                "terms must leave every set of k a chance, as full-set values compare sets with "
+                f"and without an arm, got terms by which arm {arm!r} is always shown; make the "
+                "learner without it and for k - 1 arms, and show it besides"
+            )
+        return bounds
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        known = np.column_stack(self._joined(self.evidence.estimate()))
+        every = np.concatenate([known, self._away, [[0.0, np.inf]]])  # the last is a newcomer
+        before = every[source]
+        self._before = before if np.isfinite(before[:, 1]).any() else before[:0]
+        self._away = every[away]
+        self.evidence = FullEvidence(len(source), self.k)
 
     def _make_plan(self) -> tuple[FullSetPlan, int]:
-        policy = self._policy(self.evidence.renew().shrunk)
-        mixing = max(mixing_rate(self.queries, self.m), room_for_mixing(policy, self.k))
+        policy = self._policy(self.evidence.renew())
+        mixing = self._uniform_share(policy, mixing_rate(self.queries, self.m))
+        mixing = max(mixing, room_for_mixing(policy, self.k))
         plan = FullSetPlan(self._plans, self.roster.ids, self.k, policy, mixing)
         return plan, queries_to_serve(self.queries, self.m)
 
@@ -174,4 +219,10 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         return self._take(min(limit, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        return {f"evidence.{name}": field for name, field in full_evidence.FIELDS.items()}
+        fields = {f"evidence.{name}": field for name, field in full_evidence.FIELDS.items()}
+        before = Field(shape=(ANY, 2), rule=lambda x: _of_arms(x, self.m))
+        return fields | {"_before": before, "_away": Field(shape=(ANY, 2))}
+
+
+def _of_arms(values: Floats, m: int) -> str | None:
+    return None if len(values) in (0, m) else "must hold a value per arm, or none"

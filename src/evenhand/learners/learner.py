@@ -20,10 +20,10 @@ from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
 from evenhand.learners.arguments import LATER, arguments, as_json, in_short, options
-from evenhand.policy import fill
+from evenhand.policy import Terms, fill
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Bools, Floats, Ints
 
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
 
@@ -48,6 +48,7 @@ class Asked(NamedTuple):
 
     sizes: Ints
     kept: Any
+    left: Bools | None = None  # rows with an arm that is gone; None where there is none
 
 
 class Learner(ABC):
@@ -68,8 +69,8 @@ class Learner(ABC):
         units of rewards. Inside, a reward y is (y - empty) / (high - low).
     queries
         Queries asked so far.
-    asked
-        (m,) how often each arm was in a queried set.
+    selections
+        How often each arm was in a queried set, by id, those that have left included.
     roster
         The arms, with their names.
     ledger
@@ -92,6 +93,7 @@ class Learner(ABC):
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners, for loading
     name: ClassVar[str]  # what experiment files and saved learners call it
     trajectory: ClassVar[int] = 1  # bump when a release changes the random numbers
+    terms: Terms | None = None  # what shares must satisfy; few learners take any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -120,7 +122,7 @@ class Learner(ABC):
         self.roster = Roster.of(self.m, names)
         self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
         self.queries = 0
-        self.asked = np.zeros(self.m, np.int64)
+        self.selections = np.zeros(self.m, np.int64)
         self.ledger = Ledger()
         self._rng = as_generator(seed, "learner")
         self._owner = uuid.uuid4().hex
@@ -141,6 +143,11 @@ class Learner(ABC):
     def names(self) -> tuple[str, ...] | None:
         """Names of the arms, or None."""
         return self.roster.names
+
+    @property
+    def asked(self) -> Ints:
+        """(m,) how often each arm was in a queried set."""
+        return self.selections[self.roster.ids]
 
     @property
     def done(self) -> bool:
@@ -165,7 +172,7 @@ class Learner(ABC):
                 np.full(self.m, np.nan),
                 self.queries,
                 marginals=self.marginals,
-                asked=self.asked.copy(),
+                asked=self.asked,
                 names=self.names,
             )
 
@@ -196,11 +203,11 @@ class Learner(ABC):
                 learns=learns,
                 owner=self._owner,
                 index=self.ledger.open(n, **draft.notes) if learns else np.empty(0, np.int64),
-                names=self.names,
+                names=self.roster.names_by_id,
                 exposure=draft.exposure,
             )
             self.queries += batch.queries
-            batch.count_into(self.asked)
+            batch.count_into(self.selections)
             return batch
 
     def tell(self, batch: Batch, rewards: ArrayLike) -> None:
@@ -238,7 +245,7 @@ class Learner(ABC):
             values, gaps = check_rewards(rewards, asked.sizes, self.rewards, self.empty)
             self._tell(asked.kept, values)
             nothing = gaps and (np.isnan(values) | (asked.sizes == 0)).all(axis=1)
-            self.ledger.settle(rows, missing=nothing)
+            self.ledger.settle(rows, nothing, left=False if asked.left is None else asked.left)
             self._settle(rows)
 
     def warm(self) -> None:
@@ -317,7 +324,7 @@ class Learner(ABC):
 
     def _all_fields(self) -> Fields:
         most = self.horizon or 2**62
-        return {"queries": Field(0, most), "asked": COUNT, **self._fields()}
+        return {"queries": Field(0, most), "selections": COUNT, **self._fields()}
 
     def snapshot(self) -> dict[str, Any]:
         """All of the learner: JSON under every key but "arrays", which maps names to arrays."""
@@ -328,6 +335,7 @@ class Learner(ABC):
                 {
                     "learner": self.name,
                     "config": self._config(),
+                    "roster": self.roster.to_json(),
                     "owner": self._owner,
                     "rng": {"kind": kind_of(self._rng), "state": bits.hex()},
                     "values": values,
@@ -345,6 +353,8 @@ class Learner(ABC):
             rng, arrays = snapshot["rng"], snapshot["arrays"]
             learner._rng = with_state(rng["kind"], bytes.fromhex(rng["state"]))
             learner._owner = str(snapshot["owner"])
+            learner.roster = Roster.from_json(snapshot["roster"], learner.names, learner.m)
+            learner.selections = np.zeros(learner.roster.next_id, np.int64)
             write(learner, learner._all_fields(), snapshot["values"], arrays)
             learner._set_parts(arrays)
         except (

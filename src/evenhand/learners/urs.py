@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
-from evenhand.exchange import Marginals, SetPlan
+from evenhand.exchange import Marginals, Roster, SetPlan
 from evenhand.exchange.batch import count_arms
 from evenhand.exchange.fields import Fields
 from evenhand.learners.exchangeable import ExchangeableLearner, Published
 from evenhand.learners.learner import Draft
 from evenhand.learners.schedule import batch_limit
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 
 class URS(ExchangeableLearner[SetPlan]):
@@ -62,14 +62,22 @@ class URS(ExchangeableLearner[SetPlan]):
         with self._lock:
             rows = self.plan.draw(check_integer("least", least, 1), self._rng)
             self.queries += len(rows.sizes)
-            count_arms(self.asked, rows.orders, rows.sizes, np.ones(len(rows.sizes), np.int64))
+            orders, once = self._by_id(self.plan, rows.orders), np.ones(len(rows.sizes), np.int64)
+            count_arms(self.selections, orders, rows.sizes, once)
             return Published(self.plan, 0, rows)
 
     def _ask(self, limit: int) -> Draft:
         assert self.plan is not None
         law = self.plan.law(self.k)
         sets, times = law.tally(batch_limit(law, limit), self._rng)
-        return Draft.unlearnt(sets, times, Marginals(self.plan.marginals))
+        return Draft.unlearnt(self._by_id(self.plan, sets), times, Marginals(self.plan.marginals))
+
+    def _change(self, roster: Roster) -> None:
+        super()._change(roster)
+        self.plan, _ = self._make_plan()
+
+    def _rearrange(self, source: Ints, away: Ints) -> None:
+        """There is nothing it knows."""
 
     def _fields(self) -> Fields:
         return {}

@@ -42,14 +42,15 @@ def _converted(kind: type[Learner], old: dict[str, Any]) -> dict[str, Any]:
     config = {n: x for n, x in (LATER | old["config"]).items() if n in options(kind)}
     new = kind(**arguments(kind, config), seed=0).snapshot()
     new.pop("checksum")
-    known = {**old["arrays"], **old["state"], "asked": old["arrays"].get("asked", 0)}
+    known = {**old["arrays"], **old["state"]}
     if "evidence.singles" in new["arrays"]:  # higher powers were not kept: those of 0/1 rewards
         n, total, _, squares = known["weighted"][0].T
         known["singles"] = np.column_stack([n, total, squares, squares, squares])
+        known["weighted"] = known["weighted"][1:]
     for keys in (new["values"], new["arrays"]):
         for name in keys:
             tail = name.rsplit(".", 1)[-1]
-            if tail in known and name != "asked" and not name.startswith("ledger."):
+            if tail in known and not name.startswith("ledger."):
                 keys[name] = known[tail]
     new["values"] = {n: x if isinstance(x, float) else int(x) for n, x in new["values"].items()}
     new["values"]["queries"] = old["queries"]

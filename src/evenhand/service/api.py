@@ -403,6 +403,21 @@ def _read_change(c: Connection, experiment: int, number: int) -> dict[str, Any] 
 
 def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]]:
     """Return a change with the ids of arms instead of their names."""
+    if isinstance(asked, messages.Add):
+        for name in asked.arms:
+            if name in view.columns or name == "*":
+                raise Problem(422, f"arms must have names that none here has, got {name!r}")
+        if len(set(asked.arms)) < len(asked.arms):
+            raise Problem(422, "arms must have different names")
+        return "add", {"n": len(asked.arms), "names": asked.arms}
+    if isinstance(asked, messages.Retire | messages.Pause | messages.Resume):
+        return type(asked).__name__.lower(), {"arms": [_arm(view, name) for name in asked.arms]}
+    if isinstance(asked, messages.Agree):
+        return "terms", {"terms": asked.terms and _terms(view, asked.terms)}
+    if isinstance(asked, messages.Fix):
+        return "shares", {"shares": {str(_arm(view, n)): x for n, x in asked.shares.items()}}
+    if isinstance(asked, messages.Shadow):
+        return "shadow", {"on": asked.on}
     if isinstance(asked, messages.Learn):
         sets = [[_arm(view, name) for name in one] for one in asked.sets]
         return "learn", {"sets": sets, "rewards": asked.rewards, "chances": asked.chances}
@@ -412,6 +427,22 @@ def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]
         raise Problem(422, "merit and stderr must be of the same arms")
     order = sorted(merit)
     return "prior", {"merit": {a: merit[a] for a in order}, "stderr": {a: stderr[a] for a in order}}
+
+
+def _terms(view: View, terms: messages.Terms) -> dict[str, Any]:
+    """Return terms with ids instead of names."""
+    said: dict[str, Any] = {"unit": terms.unit, "power": terms.power}
+    for name in ("floors", "caps"):
+        given = getattr(terms, name)
+        if isinstance(given, dict):
+            given = {n if n == "*" else str(_arm(view, n)): x for n, x in given.items()}
+        said[name] = given
+    groups = terms.groups or {}
+    said["groups"] = {
+        name: {"arms": [_arm(view, n) for n in g.arms], "floor": g.floor, "cap": g.cap}
+        for name, g in groups.items()
+    }
+    return said
 
 
 def _arm(view: View, name: str) -> int:

@@ -81,7 +81,70 @@ class Believe(Struct, forbid_unknown_fields=True, tag_field="call", tag="prior")
     stderr: dict[Arm, float | None]
 
 
-Change = Learn | Believe
+Arms = Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ROWS)]
+
+
+class Add(Struct, forbid_unknown_fields=True, tag_field="call", tag="add"):
+    """Arms that join."""
+
+    arms: Arms
+
+
+class Retire(Struct, forbid_unknown_fields=True, tag_field="call", tag="retire"):
+    """Arms that leave for good."""
+
+    arms: Arms
+
+
+class Pause(Struct, forbid_unknown_fields=True, tag_field="call", tag="pause"):
+    """Arms that are not shown for a while."""
+
+    arms: Arms
+
+
+class Resume(Struct, forbid_unknown_fields=True, tag_field="call", tag="resume"):
+    """Arms that are shown again."""
+
+    arms: Arms
+
+
+class Group(Struct, forbid_unknown_fields=True):
+    """Arms with a floor or cap of their total."""
+
+    arms: Arms
+    floor: float = 0.0
+    cap: float | None = None
+
+
+class Terms(Struct, forbid_unknown_fields=True):
+    """Floors and caps, a number for all arms or by arm, with ``*`` for all others."""
+
+    unit: str
+    floors: float | dict[Arm, float] | None = None
+    caps: float | dict[Arm, float] | None = None
+    groups: dict[str, Group] | None = None
+    power: float = 1.0
+
+
+class Agree(Struct, forbid_unknown_fields=True, tag_field="call", tag="terms"):
+    """Terms to keep to, or null for none."""
+
+    terms: Terms | None
+
+
+class Fix(Struct, forbid_unknown_fields=True, tag_field="call", tag="shares"):
+    """Fixed shares, one per arm, which sum to 1."""
+
+    shares: dict[Arm, float]
+
+
+class Shadow(Struct, forbid_unknown_fields=True, tag_field="call", tag="shadow"):
+    """Show all arms alike and learn, or show by merit again."""
+
+    on: bool
+
+
+Change = Learn | Believe | Add | Retire | Pause | Resume | Agree | Fix | Shadow
 
 
 class NewKey(Struct, forbid_unknown_fields=True):

@@ -62,6 +62,7 @@ class Replica:
         self.epochs: dict[int, tuple[int, int]] = {}
         self.next = self.seq = self.chain = 0
         self.tally = Tally.empty(learner.roster.next_id)
+        self.shadow: dict[str, Any] | None = None  # the terms to go back to, in shadow mode
 
     @classmethod
     def new(cls, config: dict[str, Any]) -> "Replica":
@@ -163,6 +164,7 @@ class Replica:
             "seq": self.seq,
             "chain": self.chain,
             "tally": self.tally.as_json(),
+            "shadow": self.shadow,
         }
         return storage.to_bytes(self.learner), json.dumps(extra)
 
@@ -180,7 +182,7 @@ class Replica:
         Replica.__init__(self, learner)
         self.epochs = {e: (first, n) for e, first, n in said["epochs"]}
         self.next, self.seq, self.chain = said["next"], said["seq"], said["chain"]
-        self.tally = Tally.from_json(said["tally"])
+        self.tally, self.shadow = Tally.from_json(said["tally"]), said["shadow"]
 
     def digest(self) -> str:
         """Return a number for every bit of the state."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.policy import fair_policy
 from evenhand.service.seat import Seat
 
 EVERY = 1.0  # seconds between reports, longer for many arms
@@ -33,6 +34,8 @@ def reading(seat: Seat) -> dict[str, Any]:
         "merit": _numbers(found.merit),
         "stderr": _numbers(found.stderr),
         "intervals": None if found.intervals is None else found.intervals.tolist(),
+        "shadow": None if replica.shadow is None else _by_merit(found.merit, learner.k),
+        "terms": learner.terms and learner.terms.to_json(),
         "diagnostics": _diagnostics(found.diagnostics),
     }
 
@@ -63,6 +66,11 @@ def write_if_due(seat: Seat) -> None:
 def _numbers(vector: Any) -> list[float | None]:
     """As JSON: None where there is no number."""
     return [None if np.isnan(x) else x for x in np.round(vector, 9).tolist()]
+
+
+def _by_merit(merit: Any, k: int) -> list[float | None]:
+    """What arms would be due if they were not all shown alike."""
+    return _numbers(fair_policy(np.maximum(np.nan_to_num(merit), 0.0), k))
 
 
 def _diagnostics(found: Any) -> Any:

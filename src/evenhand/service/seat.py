@@ -106,12 +106,14 @@ class Seat:
         """Do a change that was asked for; no older row is leased from then on."""
         with self.proven() as c:
             self._fold(self._unfolded())
+            names = arguments.pop("names", [])  # kept out of the log, so that they can be erased
             try:
                 entry, answer = self.replica.change(call, arguments)
             except (ValueError, TypeError, KeyError) as error:
                 self._answer(number, {"refused": str(error)})
                 return
             self._write(entry)
+            self._write_arms(dict(zip(answer or [], names, strict=True)) if names else {})
             self.floor = self.replica.next
             c.execute(
                 "update experiments set floor=?, version=version+1 where id=?",
@@ -124,6 +126,28 @@ class Seat:
             self._make_room()
             self._publish(1)
             self._answer(number, {"seq": self.replica.seq, "answer": answer})
+
+    def _write_arms(self, new: dict[int, str]) -> None:
+        """Write which arms there are now, for the web workers."""
+        c, roster = self.c, self.replica.learner.roster
+        c.many(
+            f"insert into arms(exp, id, name, joined) values(?,?,?,{c.now})",
+            [(self.experiment, arm, name) for arm, name in new.items()],
+        )
+        paused = set(roster.paused)
+        here = set(roster.ids.tolist()) | paused
+        for arm, left, rests in c.execute(
+            "select id, retired is not null, paused from arms where exp=?", (self.experiment,)
+        ):
+            if bool(left) != (arm not in here):
+                c.execute(
+                    f"update arms set retired={c.now} where exp=? and id=?", (self.experiment, arm)
+                )
+            if bool(rests) != (arm in paused):
+                c.execute(
+                    "update arms set paused=? where exp=? and id=?",
+                    (int(arm in paused), self.experiment, arm),
+                )
 
     def snapshot_if_due(self) -> None:
         """Write a snapshot when the log behind the last one is long."""

@@ -22,6 +22,7 @@ from evenhand.service.readers import Reader
 from evenhand.service.receipts import Signer
 from evenhand.service.stock import Stock
 
+Arms = list[tuple[int, str | None, bool, bool]]
 log = logging.getLogger(__name__)
 
 
@@ -41,15 +42,16 @@ class View:
     archived: bool = False
     broken: str | None = None
     oldest: int = 0
+    arms: Arms = field(default_factory=list)
     names: dict[int, str | None] = field(default_factory=dict)  # of all arms ever, by id
     encoded: dict[int, bytes] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)  # ids of arms, by name
 
-    def known(self, arms: list[tuple[int, str | None]]) -> None:
-        """Take over the names of the arms."""
-        self.names = dict(arms)
+    def known(self, arms: Arms) -> None:
+        """Take over the arms: their ids, names, whether they left and whether they are paused."""
+        self.arms, self.names = arms, {arm: name for arm, name, _, _ in arms}
         self.encoded = {arm: msgspec.json.encode(self.called(arm)) for arm in self.names}
-        self.columns = {name: arm for arm, name in arms if name is not None}
+        self.columns = {name: arm for arm, name, left, _ in arms if name and not left}
 
     def called(self, arm: int) -> str:
         """Name of an arm, or what stands for one that was erased."""
@@ -118,7 +120,7 @@ class Worker:
             with contextlib.suppress(Unavailable):
                 await self.poll()
 
-    def _take(self, row: tuple[Any, ...], arms: list[tuple[int, str | None]]) -> None:
+    def _take(self, row: tuple[Any, ...], arms: Arms) -> None:
         number, name, config, rewards, secrets, created, archived, paused, *rest = row
         version, floor, oldest, broken = rest
         view = self.views.get(name)
@@ -162,7 +164,7 @@ class Worker:
                 before[name] = stock.asked
 
 
-Found = list[tuple[tuple[Any, ...], list[tuple[int, str | None]]]]
+Found = list[tuple[tuple[Any, ...], Arms]]
 
 
 def look(c: Connection, versions: dict[int, int]) -> tuple[Found, list[tuple[Any, ...]]]:
@@ -175,6 +177,9 @@ def look(c: Connection, versions: dict[int, int]) -> tuple[Found, list[tuple[Any
                 "floor, oldest, broken from experiments where id=?",
                 (number,),
             )[0]
-            arms = c.execute("select id, name from arms where exp=? order by id", (number,))
-            found.append((row, [(arm, name) for arm, name in arms]))
+            arms = c.execute(
+                "select id, name, retired is not null, paused from arms where exp=? order by id",
+                (number,),
+            )
+            found.append((row, [(a, n, bool(left), bool(rests)) for a, n, left, rests in arms]))
     return found, keys.read(c)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer, check_vector
 from evenhand.exchange.batch import Batch
-from evenhand.games import Game
+from evenhand.games import Game, SetFunction
 from evenhand.games.game import HasClosedForm
 from evenhand.learners import Learner
 from evenhand.merit import kshapley
@@ -17,7 +17,7 @@ from evenhand.randomness.streams import Seed, as_generator
 from evenhand.simulation.interrupts import CtrlC, Interrupted
 from evenhand.simulation.record import Record, Run
 from evenhand.subsets.combinations import count_sets
-from evenhand.typing import Floats
+from evenhand.typing import Bools, Floats, Ints
 
 MAX_LISTED = 10**6  # sets of one size that are valued to work out a target
 
@@ -49,10 +49,10 @@ def simulate(
         learner asked before count towards it, but not in regret and selections.
     target
         (m,) fair marginals that regret is measured against. Worked out if not given: those of
-        :func:`evenhand.fair_policy` for the game's merits, where they have a closed form or at
-        most a million sets of one size need valuing. An arm of negative merit, which lowers the
-        value of the sets it joins, counts as one of merit 0: it is due nothing, unless fewer than
-        k arms have a merit above 0.
+        :func:`evenhand.fair_policy` for the game's merits and the terms that the learner starts
+        with, if any, where merits have a closed form or at most a million sets of one size need
+        valuing. An arm of negative merit, which lowers the value of the sets it joins, counts as
+        one of merit 0: it is due nothing, unless fewer than k arms have a merit above 0.
     seed
         Seed of the game's noise: an integer or SeedSequence, of which the stream "environment" is
         taken, so that a learner may have the same seed, or a generator, used as it is.
@@ -87,7 +87,7 @@ def simulate(
     """
     _check_players(learner, game)
     horizon = _check_horizon(horizon, learner)
-    fair = _work_out(game, learner.k) if target is None else _check_target(target, learner)
+    fair = _work_out(game, learner) if target is None else _check_target(target, learner)
     record = Record(learner, horizon, fair, checkpoints)
     rng = as_generator(seed, "environment")
     last = horizon - check_integer("late", late, 0)  # the last query whose reward comes
@@ -127,10 +127,11 @@ def _check_players(learner: Learner, game: Game) -> None:
             raise TypeError(
                 f"{name} must have m and {method}, got {got}; call simulate(learner, game, horizon)"
             )
-    if learner.m != game.m:
+    arms = learner.roster.next_id if isinstance(learner, Learner) else learner.m  # paused ones too
+    if arms != game.m:
         raise ValueError(
             "learner and game must have the same number of arms, "
-            f"got learner.m={learner.m} and game.m={game.m}"
+            f"got learner.m={arms} and game.m={game.m}"
         )
     worth = getattr(game, "empty", 0.0)
     if learner.empty != worth:
@@ -169,18 +170,37 @@ def _check_target(target: ArrayLike, learner: Learner) -> Floats:
     return vector
 
 
-def _work_out(game: Game, k: int) -> Floats:
+def _work_out(game: Game, learner: Learner) -> Floats:
     """Fair marginals of a game whose merits have a closed form or can be listed in short time."""
+    k, terms, roster = learner.k, learner.terms, learner.roster
+    here = game if roster.m == game.m else _among(game, roster.ids)
+    merit = np.maximum(_merits(here, k), 0.0)
+    return (
+        fair_policy(merit, k) if terms is None else terms.policy(merit, k, roster.ids, roster.names)
+    )
+
+
+def _merits(game: Game, k: int) -> Floats:
     try:
         if not isinstance(game, HasClosedForm):
             most = count_sets(game.m, min(k, game.m // 2), MAX_LISTED)  # of the commonest size
             if most > MAX_LISTED:
                 raise ValueError(f"more than {MAX_LISTED:,} sets of one size would need valuing")
-        merit = kshapley(game, k)
+        return kshapley(game, k)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"target must be given where the game's merits cannot be worked out ({error}); "
             "estimate them with evenhand.merit.stratified or evenhand.merit.reverse_reachable, "
             f"then pass target=evenhand.fair_policy(np.maximum(estimate.merit, 0), k={k})"
         ) from error
-    return fair_policy(np.maximum(merit, 0.0), k)
+
+
+def _among(game: Game, arms: Ints) -> Game:
+    """Return the game among some arms: what others would bring counts for nobody's merit."""
+
+    def value(sets: Bools) -> Floats:
+        whole = np.zeros((len(sets), game.m), np.bool_)
+        whole[:, arms] = sets
+        return game.value(whole)
+
+    return SetFunction(value, len(arms))

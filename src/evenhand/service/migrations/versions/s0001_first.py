@@ -49,7 +49,7 @@ def upgrade() -> None:
     table("arms", column("exp", big), column("id", big), maybe("name", text),
           column("joined", number), maybe("retired", number), column("paused", big, "0"),
           keys=("exp", "id"))  # fmt: skip
-    op.create_index("arm_names", "arms", ["exp", "name"], unique=True)
+    op.create_index("arm_names", "arms", ["exp", "name"])
     table("epochs", column("exp", big), column("number", big), column("first", big),
           column("n", big), column("leased", big, "0"), maybe("plan", data), maybe("rows", data),
           column("crc", big), column("at", number), keys=("exp", "number"))  # fmt: skip

@@ -1,0 +1,237 @@
+"""Merits by a model and merits without one, from the sums of the evidence, put together.
+
+:func:`fit` takes one step towards the posterior of the model's parameters; :func:`free_merits`
+needs no model; :func:`weigh` puts the two together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.learners.discrepancy import shrink
+from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
+from evenhand.learners.noise import curve_of, own_ratios
+from evenhand.learners.posterior import Information, Posterior, refine
+from evenhand.typing import Floats
+
+
+class Beliefs(NamedTuple):
+    """The estimator's tuned numbers, all of them: what is believed before there are rewards.
+
+    Attributes
+    ----------
+    spread, spread_arms
+        Standard deviation of worths over their mean, a belief worth so many arms.
+    extra, extra_arms
+        The same for what arms lose to saturation beyond their share, over their worth.
+    curve
+        Standard deviation of the curvature about 1.
+    error
+        Of the sum of the model's merits, relative: a belief worth two observations.
+    agree
+        Arms whose merits the model gets right.
+    few
+        Weighted means have a variance larger by this over the effective sample size: the largest
+        weights may still be missing.
+    kept
+        Bytes per arm up to which larger sets are kept, to be looked at anew whenever the model
+        changes: 800 hold 400 members where there are fewer than 32768 arms.
+    hold
+        Worths are held above this share of their mean where they enter products or divide.
+    """
+
+    spread: float = 1.0
+    spread_arms: float = 2.0
+    extra: float = 0.1
+    extra_arms: float = 10.0
+    curve: float = 1.0
+    error: float = 0.02
+    agree: float = 10.0
+    few: float = 10.0
+    kept: float = 800.0
+    hold: float = 0.05
+
+
+BELIEFS = Beliefs()
+
+
+class Hyper(NamedTuple):
+    """What is common to the arms: mean worth, and relative variances of worths and extra losses."""
+
+    centre: float
+    spread: float
+    extra: float
+
+    @classmethod
+    def blank(cls) -> "Hyper":
+        """As believed before there are rewards."""
+        return cls(0.5, BELIEFS.spread**2, BELIEFS.extra**2)
+
+
+class Conclusions(NamedTuple):
+    """All that follows from the sums.
+
+    Attributes
+    ----------
+    merit, variance
+        (m,) merits and their mean squared errors, as far as these show.
+    model, model_variance
+        (m,) merits by the model alone.
+    free, free_variance
+        (m,) merits free of it; infinite variance where an arm has not been seen at every size.
+    forecast, hyper
+        What the next rewards are to be compared with.
+    """
+
+    merit: Floats
+    variance: Floats
+    model: Floats
+    model_variance: Floats
+    free: Floats
+    free_variance: Floats
+    forecast: Forecast
+    hyper: Hyper
+
+    @property
+    def trust(self) -> Floats:
+        """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
+        apart = self.free - self.model
+        moved = self.merit - self.model
+        return np.clip(np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved)), 0, 1)
+
+
+class Fit(NamedTuple):
+    """One step: the worths as found, before they are held above 0, and all that follows."""
+
+    found: Floats
+    posterior: Posterior
+    forecast: Forecast
+    hyper: Hyper
+
+
+class Free(NamedTuple):
+    """Merits and variances (m,) without any model, and those of the sum of all merits."""
+
+    merit: Floats
+    variance: Floats
+    level: float
+    level_variance: float
+
+
+def fit(
+    told: int,
+    singles: Floats,
+    sums: Sums,
+    kept: Kept | None,
+    forecast: Forecast,
+    hyper: Hyper,
+    low: float,
+) -> Fit:
+    """Go one step from a forecast to the next: noise, posterior, hyperparameters.
+
+    ``told`` is the number of rewards. Where the larger sets are kept, the step is exact.
+    """
+    m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
+    x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
+    q = binary_variance(x, low)
+    squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
+    fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
+    common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
+    terms = (n, n * q, n * q * q, squares, q * squares)
+    noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
+    variance = noise[0] + noise[1] * q
+    own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
+    # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
+    # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
+    centre = hyper.centre
+    tau = hyper.spread * centre**2
+    rewards = float(variance.mean()) / tau
+    held = np.maximum(x, BELIEFS.hold * centre)
+    prior = np.empty(2 * m + 1)
+    prior[:m] = (rewards + n / own) / variance
+    prior[m:-1] = 1.0 / (hyper.extra * held**2)
+    prior[-1] = 1.0 / BELIEFS.curve**2
+    information = Information(sums, forecast.reference)
+    right = information.score.copy()
+    right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
+    right[m:-1] -= prior[m:-1] * extra
+    right[-1] += prior[-1] * (1.0 - gamma)
+    posterior = Posterior(information, prior)
+
+    def exact(vector: Floats) -> Floats:
+        result = prior * vector
+        if kept:
+            times(*kept, vector, result)
+        return result
+
+    step = refine(posterior, exact, right) if kept else posterior.solve(right)
+    found, extra = x + step[:m], extra + step[m:-1]
+    variances = posterior.variances()
+    # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
+    centre = max(float(found.mean()), 1.0 / (told + 2.0))
+    free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
+    spread = float(((found - centre) ** 2).sum()) / centre**2
+    spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
+    free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
+    loss = m * float((extra**2).sum() / (held**2).sum())
+    loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
+    worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
+    gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
+    forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
+    return Fit(found, posterior, forecast, Hyper(centre, spread, loss))
+
+
+def weigh(
+    forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior, without: Free
+) -> Conclusions:
+    """Put the model's merits and the free ones together."""
+    free, free_variance, level, level_variance = without
+    variance, shared = posterior.of_merits(merits)
+    by_model = merits.value
+    if np.isfinite(level_variance):
+        # full sets give the sum of all merits for any game
+        total = float(by_model.sum())
+        gap, unit = level - total, total**2
+        beyond = max(gap**2 - level_variance - shared.sum(), 0.0) / unit
+        error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
+        parts = np.maximum(by_model, 0.0)
+        shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
+        by_model = by_model + shared / (shared.sum() + level_variance) * gap
+    merit, total_variance = by_model.copy(), variance.copy()
+    known = np.isfinite(free_variance)
+    if known.any():
+        apart = (free - by_model)[known]
+        moved, more = shrink(apart, free_variance[known], BELIEFS.agree)
+        merit[known] += moved
+        total_variance[known] += more
+    total_variance = np.maximum(total_variance, 0.0)
+    return Conclusions(
+        merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
+    )
+
+
+def free_merits(singles: Floats, weighted: Floats, forecast: Forecast, low: float) -> Free:
+    """Merits for which the forecast need not be right."""
+    k, m = forecast.expected.shape
+    means, variance = forecast.expected.copy(), np.full((k, m), np.inf)
+    n, alone = singles[:, 0], singles[:, 0] > 0.0
+    noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
+    means[0] = forecast.worth
+    np.divide(singles[:, 1], n, out=means[0], where=alone)
+    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
+    w, wz, w2, w2v = np.moveaxis(weighted, 2, 0)
+    seen = w > 0.0
+    square = np.where(seen, w * w, 1.0)
+    np.divide(wz, w, out=means[1:], where=seen)
+    np.divide(w2v * (1.0 + BELIEFS.few * w2 / square), square, out=variance[1:], where=seen)
+    level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
+    scale = np.ones(k)
+    scale[:-1] = m / (m - np.arange(1.0, k))
+    offset = float(scale[:-1] @ means[:-1].mean(axis=1))
+    free = (scale @ means - offset) / k, scale**2 @ variance / k**2
+    return Free(*free, float(level), float(level_variance))
+
+
+def _mean_of(total: float, free: float, believed: float, arms: float) -> float:
+    """Mean square of ``free`` arms' worth of squares, and of a belief worth some more."""
+    return (total + arms * believed**2) / (free + arms)
