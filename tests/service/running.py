@@ -181,7 +181,7 @@ class Clients:
                 self.acked[key] = reward
 
 
-class Away(Exception):
+class Away(Exception):  # noqa: N818
     """The service said to try again."""
 
 

@@ -4,7 +4,6 @@ import contextlib
 import random
 import sqlite3
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,25 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evenhand.service import check, experiments, recovery, stock, tells
-from evenhand.service.database import database
+from evenhand.service.database import ERRORS
 from evenhand.service.folder import Folder
 from evenhand.service.messages import New
 from evenhand.service.replica import Replica
 from evenhand.service.seat import Lost, Seat, elect
 from evenhand.service.tells import Told
-
-
-@cache
-def empty():
-    """A new database as bytes: migrations take a while."""
-    with tempfile.TemporaryDirectory() as folder:
-        database(f"{folder}/x.db").migrate()
-        return Path(folder, "x.db").read_bytes()
-
-
-def new_database(folder):
-    (folder / "x.db").write_bytes(empty())
-    return database(str(folder / "x.db"))
+from tests.service.conftest import new_file
 
 
 def new_experiment(c, **options):
@@ -40,18 +27,6 @@ def new_experiment(c, **options):
     ready = experiments.prepare(New(**asked))
     with c.transaction():
         return experiments.create(c, ready)
-
-
-@pytest.fixture
-def source(tmp_path):
-    return new_database(tmp_path)
-
-
-@pytest.fixture
-def c(source):
-    c = source.connect()
-    yield c
-    c.close()
 
 
 def seated(c, experiment):
@@ -80,7 +55,8 @@ def test_replay_gives_the_same_bits_as_snapshot_and_tail(c, learner, monkeypatch
         seat.snapshot_if_due()
     seat.work(None)
     found = recovery.recover(c, experiment)
-    assert 0 < found.snapshot and 0 < found.replayed < 14
+    assert found.snapshot > 0
+    assert 0 < found.replayed < 14
     assert found.replica.digest() == seat.replica.digest()
     said = check.check(c, experiment)
     assert said.wrong == []
@@ -98,7 +74,7 @@ def test_damage_is_found(c):
         tell_some(c, experiment, rng)
     seat.work(None)
     for statement, words in (
-        ("update log set payload=cast('{}' as blob) where seq=1", "entry 1"),
+        ("update log set payload=(select payload from log where seq=2) where seq=1", "entry 1"),
         ("update epochs set rows=plan where number=1", "epoch 1"),
         ("update tells set reward=0.125 where fold is not null", "0.125"),
         ("update tells set fold=null", "not marked"),
@@ -111,7 +87,7 @@ def test_damage_is_found(c):
     assert check.check(c, experiment).wrong == []
 
 
-class Undo(Exception):
+class Undo(Exception):  # noqa: N818
     pass
 
 
@@ -136,7 +112,7 @@ class Faulty:
 
 
 class FaultySource:
-    many_hosts = False
+    many_hosts = False  # no waiting for leases of folders that failed
 
     def __init__(self, source, n, after):
         self._source, self._n, self._after = source, n, after
@@ -159,7 +135,7 @@ def test_a_folder_whose_commits_fail_loses_and_doubles_nothing(source, c, after,
         for _ in range(20):
             try:
                 folder.step(folder.c)
-            except sqlite3.Error:
+            except ERRORS:
                 failed = True
                 folder._forget()
                 break
@@ -232,6 +208,49 @@ def test_changes_are_logged_and_close_all_older_rows(c):
     assert check.check(c, experiment).wrong == []
 
 
+CALLS = [
+    ("add", {"n": 2, "names": ["new", "newer"]}),
+    ("retire", {"arms": [3]}),
+    ("pause", {"arms": [0, 5]}),
+    ("learn", {"sets": [[13], [1, 2]], "rewards": [1, 0], "chances": [0.1, 0.1]}),
+    ("terms", {"terms": {"floors": {"12": 0.1, "*": 0.02}, "unit": "shares"}}),
+    ("resume", {"arms": [5]}),
+    ("prior", {"merit": {"1": 0.3}, "stderr": {"1": 0.1}}),
+    ("terms", {"terms": None}),
+    ("shadow", {"on": True}),
+    ("add", {"n": 1, "names": ["newest"]}),
+    ("shadow", {"on": False}),
+    ("shares", {"shares": {str(a): 1 / 13 for a in (1, 2, *range(4, 15))}}),
+]
+
+
+def test_every_kind_of_change_is_replayed_to_the_same_bits(c):
+    experiment, rng = new_experiment(c), random.Random(8)
+    seat = seated(c, experiment)
+    for number, (call, arguments) in enumerate(CALLS):
+        seat.work(least=20)
+        tell_some(c, experiment, rng, share=0.7)
+        with c.transaction():
+            c.execute(
+                "insert into changes(id,exp,call,arguments,key,at) values(?,?,?,'{}','',0)",
+                (number, experiment, call),
+            )
+        seat.change(number, call, dict(arguments))
+        answer = c.execute("select answer from changes where id=?", (number,))[0][0]
+        assert "refused" not in answer, (call, answer)
+    plan = seat.replica.learner.plan
+    np.testing.assert_allclose(plan.marginals, 3 / 13)
+    assert plan.arms.tolist() == [1, 2, *range(4, 15)]
+    tell_some(c, experiment, rng)
+    seat.work(None)
+    assert check.check(c, experiment).wrong == []
+    said = c.execute("select id, name from arms where retired is null and paused=0 order by id")
+    assert said[-3:] == [(12, "new"), (13, "newer"), (14, "newest")]
+    assert [arm for arm, _ in said] == plan.arms.tolist()
+    logged = b"".join(bytes(p) for (p,) in c.execute("select payload from log"))
+    assert b"new" not in logged  # names can be erased, the log cannot
+
+
 def test_rows_shown_and_not_told_in_their_window_count_as_the_default(c):
     experiment = new_experiment(c, mode="window", window=60.0, default=0.25)
     seat = seated(c, experiment)
@@ -259,7 +278,7 @@ class TellMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.c = new_database(Path(self.folder.name)).connect()
+        self.c = new_file(Path(self.folder.name)).connect()
         self.c._db.execute("pragma synchronous=off")  # many examples, no power cuts
         self.experiment = new_experiment(self.c)
         self.seat = seated(self.c, self.experiment)
