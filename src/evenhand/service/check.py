@@ -1,5 +1,6 @@
 """Whether what is stored holds together: replay against snapshot, rewards against the log."""
 
+import contextlib
 import json
 from typing import NamedTuple
 
@@ -60,8 +61,9 @@ def _wrong_epochs(c: Connection, experiment: int) -> list[str]:
     for (payload,) in c.execute(
         "select payload from log where exp=? and kind=?", (experiment, entries.PUBLISH)
     ):
-        entry = json.loads(bytes(payload))
-        said[entry.get("epoch")] = entry.get("crc")
+        with contextlib.suppress(ValueError, KeyError):  # a damaged one says nothing
+            entry = json.loads(bytes(payload))
+            said[entry["epoch"]] = entry["crc"]
     wrong = []
     for number, plan, drawn, crc in c.execute(
         "select number, plan, rows, crc from epochs where exp=? and plan is not null",
