@@ -141,7 +141,9 @@ class Clients:
                     headers = {"Authorization": f"Bearer {self.services[0].key}"}
                 if not pending:
                     pending = self._ask(connection, headers, rng)
-                if pending:
+                if not pending:
+                    time.sleep(0.02)  # nothing to learn: leave the processor to the folder
+                else:
                     self._tell(connection, headers, pending)
                     pending = []
             except (OSError, http.client.HTTPException, Away):
@@ -150,6 +152,8 @@ class Clients:
                     connection.close()
                 connection = None
                 time.sleep(0.02)
+        if connection:
+            connection.close()
 
     def _post(self, connection, headers, what, body):
         path = f"/v1/experiments/{self.name}/{what}"
