@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evenhand.service import check, experiments, recovery, stock, tells
-from evenhand.service.database import ERRORS
+from evenhand.service import check, experiments, keys, recovery, stock, tells, upkeep
+from evenhand.service.database import ERRORS, database
 from evenhand.service.folder import Folder
 from evenhand.service.messages import New
 from evenhand.service.replica import Replica
 from evenhand.service.seat import Lost, Seat, elect
 from evenhand.service.tells import Told
-from tests.service.conftest import new_file
+from tests.service.conftest import new_file, new_postgresql
 
 
 def new_experiment(c, **options):
@@ -397,3 +397,47 @@ def test_rows_drawn_without_stock_have_the_marginals_of_the_plan(c):
     assert np.abs((counts - expected) / np.sqrt(variance)).max() < 4.0
     uniform = np.full(12, expected.mean())
     assert np.abs((counts - uniform) / np.sqrt(variance)).max() > 4.0  # and not of others
+
+
+def test_a_backup_is_restored_into_either_kind(c, source, tmp_path, postgresql):
+    experiment, rng = new_experiment(c), random.Random(9)
+    seat = seated(c, experiment)
+    for _ in range(4):
+        seat.work(least=5)
+        tell_some(c, experiment, rng)
+    seat.snapshot()
+    with c.transaction():
+        keys.issue(c, "one", ["read"])
+    n = upkeep.backup(source, tmp_path / "all.gz")
+    assert (tmp_path / "all.gz").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "other").mkdir()
+    url = str(tmp_path / "other" / "y.db")
+    for place in (database(url), database(new_postgresql(postgresql))):
+        assert upkeep.restore(tmp_path / "all.gz", place) == n
+        with pytest.raises((ValueError, FileExistsError)):
+            upkeep.restore(tmp_path / "all.gz", place)
+        other = place.connect()
+        assert check.check(other, experiment).wrong == []
+        twin = seated(other, experiment)
+        assert twin.replica.digest() == seat.replica.digest()
+        twin.work(least=3)
+        new_experiment(other, name="second")
+        other.close()
+
+
+def test_compacting_forgets_what_is_old_and_keeps_the_state(c, source, monkeypatch):
+    monkeypatch.setattr(Replica, "most_epochs", 6)
+    monkeypatch.setattr(recovery, "EVERY", 5)
+    experiment, rng = new_experiment(c), random.Random(10)
+    seat = seated(c, experiment)
+    for _ in range(20):
+        seat.work(least=5)
+        tell_some(c, experiment, rng)
+        seat.snapshot_if_due()
+    digest = seat.replica.digest()
+    gone = upkeep.compact(source, days=-1.0)
+    assert min(gone[name] for name in ("tells", "leases", "epochs", "log")) > 0
+    seat = seated(c, experiment)
+    assert seat.replica.digest() == digest
+    seat.work(least=5)
+    assert check.check(c, experiment).wrong == []

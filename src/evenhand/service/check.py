@@ -42,16 +42,22 @@ def check(c: Connection, experiment: int) -> Finding:
 
 
 def _beginning(c: Connection, experiment: int) -> tuple[Replica, int]:
-    """Return the state from which this release can replay: after the last migration."""
+    """Return the first state from which this release can replay.
+
+    That is the one after the last migration, or the oldest snapshot if entries before it are gone.
+    """
     last = c.execute(
-        "select max(seq) from log where exp=? and kind=?", (experiment, entries.MIGRATE)
+        "select coalesce(max(seq), 0) from log where exp=? and kind=?",
+        (experiment, entries.MIGRATE),
     )[0][0]
-    if last is not None:
-        found = c.execute(
-            "select data, extra from snapshots where exp=? and seq=?", (experiment, last)
-        )
-        if found:
-            return Replica.restored(bytes(found[0][0]), found[0][1]), last
+    kept = c.execute("select coalesce(min(seq), 1) from log where exp=?", (experiment,))[0][0]
+    first = max(last, kept - 1)
+    found = c.execute(
+        "select seq, data, extra from snapshots where exp=? and seq>=? order by seq limit 1",
+        (experiment, first),
+    )
+    if first and found:
+        return Replica.restored(bytes(found[0][1]), found[0][2]), found[0][0]
     return Replica.new(recovery.configuration(c, experiment)), 0
 
 
@@ -69,7 +75,7 @@ def _wrong_epochs(c: Connection, experiment: int) -> list[str]:
         "select number, plan, rows, crc from epochs where exp=? and plan is not null",
         (experiment,),
     ):
-        if not said.get(number) == crc == rows.checksum(bytes(plan), bytes(drawn)):
+        if not said.get(number, crc) == crc == rows.checksum(bytes(plan), bytes(drawn)):
             wrong.append(f"epoch {number} is not as the log says")
     return wrong
 
@@ -87,6 +93,7 @@ def _wrong_rewards(c: Connection, experiment: int) -> tuple[int, int, list[str]]
             counted[epoch, row] = reward
             log += 1
     unfolded = 0
+    kept = c.execute("select coalesce(min(seq), 1) from log where exp=?", (experiment,))[0][0]
     for epoch, row, reward, fold in c.execute(
         "select epoch, row, reward, fold from tells where exp=?", (experiment,)
     ):
@@ -94,6 +101,8 @@ def _wrong_rewards(c: Connection, experiment: int) -> tuple[int, int, list[str]]
             unfolded += 1
             if (epoch, row) in counted:
                 wrong.append(f"row {epoch}.{row} is counted, but not marked so")
+            continue
+        if fold < kept:  # its entry was deleted
             continue
         found = counted.get((epoch, row))
         same = found is not None and (np.isnan(found) if reward is None else found == reward)
