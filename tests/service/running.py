@@ -76,13 +76,15 @@ class Service:
             connection.close()
 
     def children(self):
-        """Process ids of the children, by what they are."""
-        found = {}
-        for pid in (
-            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        ):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            found[words[2].decode().rsplit(".", 1)[-1]] = int(pid)
+        """Process ids of the children, by what they are; not those that have just ended."""
+        found, me = {}, self.process.pid
+        for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split():
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 2:
+                found[words[2].decode().rsplit(".", 1)[-1]] = int(pid)
         return found
 
     def stop(self):

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evenhand.service import check, experiments, keys, recovery, stock, tells, upkeep
+from evenhand.exchange import SetPlan
+from evenhand.learners import EvenHand, FullSets
+from evenhand.service import check, experiments, keys, recovery, rows, stock, tells, upkeep
 from evenhand.service.database import ERRORS, database
 from evenhand.service.folder import Folder
 from evenhand.service.messages import New
@@ -354,7 +356,6 @@ TestTells = TellMachine.TestCase
 def mean_excess(c, experiment, choose):
     """How far arms are from their marginals among the rows of a plan that are chosen, in sigmas."""
     from evenhand.exchange import Plan
-    from evenhand.service import rows
 
     total, variance = 0.0, 0.0
     for plan, data in c.execute("select plan, rows from epochs where exp=?", (experiment,)):
@@ -441,3 +442,54 @@ def test_compacting_forgets_what_is_old_and_keeps_the_state(c, source, monkeypat
     assert seat.replica.digest() == digest
     seat.work(least=5)
     assert check.check(c, experiment).wrong == []
+
+
+def test_a_release_that_draws_other_rows_goes_on_from_those_stored(c, monkeypatch):
+    experiment, rng = new_experiment(c), random.Random(11)
+    seat = seated(c, experiment)
+    for i in range(6):
+        seat.work(least=6)
+        tell_some(c, experiment, rng, share=0.6)
+        if i == 3:
+            seat.snapshot()
+    seat.work(least=6)
+    before = seat.replica.tally.told
+    exact = SetPlan.draw
+
+    def other(self, n, rng):
+        rng.random()
+        return exact(self, n, rng)
+
+    monkeypatch.setattr(SetPlan, "draw", other)
+    monkeypatch.setattr("evenhand.service.seat.release", lambda: "another")
+    monkeypatch.setattr("evenhand.service.recovery.release", lambda: "another")
+    late = [
+        (e, r) for e, n in c.execute("select number, n from epochs") for r in range(n)
+        if not c.execute("select 1 from tells where epoch=? and row=?", (e, r))
+    ]  # fmt: skip
+    merit = seat.replica.learner.merit
+    seat = seated(c, experiment)
+    np.testing.assert_allclose(seat.replica.learner.merit, merit)
+    kinds = c.execute("select kind, payload from log order by seq desc limit 1")
+    assert kinds[0][0] == "migrate"
+    assert b"from the rows that were stored" in bytes(kinds[0][1])
+    with c.transaction():
+        tells.record(c, [Told(experiment, e, r, 1.0) for e, r in late])
+    seat.work(least=6)  # rows of plans from before, weighed as they were stored
+    assert seat.replica.tally.told == before + len(late)
+    tell_some(c, experiment, rng)
+    seat.work(least=None)
+    assert check.check(c, experiment).wrong == []
+    assert seated(c, experiment).replica.digest() == seat.replica.digest()
+
+
+def test_rows_drawn_elsewhere_have_the_weights_of_their_plan():
+    for kind in (EvenHand, FullSets):
+        learner = kind(9, 3, seed=2)
+        for _ in range(30):
+            batch = learner.ask()
+            learner.tell(batch, np.linspace(0, 1, batch.sizes.size).reshape(batch.sizes.shape))
+        made = learner.publish(50)
+        again = rows.drawn_elsewhere(made.plan, rows.to_bytes(made.plan, made.rows))
+        for one, other in zip(made.rows, again, strict=True):
+            np.testing.assert_allclose(one, other)

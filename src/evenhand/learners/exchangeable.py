@@ -108,11 +108,12 @@ class ExchangeableLearner(Learner, Generic[P]):
         orders = self._by_id(self.plan, rows.orders)
         return Draft(orders, np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
-    def publish(self, least: int = 1) -> Published[P]:
+    def publish(self, least: int = 1, given: tuple[Plan, Rows] | None = None) -> Published[P]:
         """Make a new plan, draw at least so many rows of it and ask all of them at once.
 
         For those who hand rows out themselves, to many askers. Rows of the plan before that were
-        not asked are given up.
+        not asked are given up. A plan and rows made elsewhere, from what is known here, may be
+        given: they take the place of one's own.
 
         Examples
         --------
@@ -125,7 +126,7 @@ class ExchangeableLearner(Learner, Generic[P]):
         least = check_integer("least", least, 1)
         with self._lock:
             self._skip_rest()
-            self._publish(least)
+            self._publish(least, given)
             assert self.plan is not None
             first = self.ledger.next
             while self._left:
@@ -133,11 +134,15 @@ class ExchangeableLearner(Learner, Generic[P]):
             rows = self._shelf.rows(slice(first, self.ledger.next))
             return Published(self.plan, first, rows)
 
-    def _publish(self, least: int = 1) -> None:
+    def _publish(self, least: int = 1, given: tuple[Plan, Rows] | None = None) -> None:
         """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
         self.plan, n = self._make_plan()
+        n, rows = max(n, least), None
+        if given is not None:
+            self.plan, rows = cast(P, given[0]), given[1]
+            n = len(rows.sizes)
         self._plans += 1
-        self._shelf.put(self.plan, max(n, least), self.ledger, self._rng)
+        self._shelf.put(self.plan, n, self.ledger, self._rng, rows)
 
     def _skip_rest(self) -> None:
         """Close the rows of the plan that have not been asked."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ def check(c: Connection, experiment: int) -> Finding:
     name = c.execute("select name from experiments where id=?", (experiment,))[0][0]
     wrong = list[str]()
     replica, start = _beginning(c, experiment)
+    replica.supply(partial(recovery.stored_epoch, c, experiment))
     try:
         recovery.replay(c, experiment, replica)
         short = recovery.recover(c, experiment).replica

@@ -1,16 +1,19 @@
 """The state of an experiment, from its newest snapshot and the log behind it."""
 
 import json
+import logging
 import zlib
+from functools import partial
 from typing import Any, NamedTuple
 
 from evenhand.service.database import Connection
 from evenhand.service.entries import Entry
 from evenhand.service.release import release
-from evenhand.service.replica import Replica
+from evenhand.service.replica import Diverged, Replica, Stored
 
 EVERY = 200  # entries between snapshots
 KEEP = 2  # snapshots
+log = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
@@ -20,19 +23,62 @@ class Recovered(NamedTuple):
     snapshot: int  # entry of the snapshot, 0 if there was none
     replayed: int  # entries behind it
     release: str  # that wrote the snapshot
+    same_bits: bool  # else rows come out differently here, and the stored ones were taken
 
 
 def recover(c: Connection, experiment: int) -> Recovered:
     """Follow the log behind the newest snapshot that can be read."""
+    found = _newest_snapshot(c, experiment)
+    stored = partial(stored_epoch, c, experiment)
+
+    def begin() -> Replica:
+        if found is None:
+            replica = Replica.new(configuration(c, experiment))
+        else:
+            replica = Replica.restored(found.data, found.extra)
+        replica.supply(stored)
+        return replica
+
+    replica, same = begin(), True
+    try:
+        replayed = replay(c, experiment, replica)
+    except Diverged as error:
+        log.error("diverged", extra={"experiment": experiment, "error": str(error)})
+        replica, same = begin(), False
+        replayed = replay(c, experiment, replica, stored=stored)
+    if found is None:
+        return Recovered(replica, 0, replayed, release(), same)
+    return Recovered(replica, found.seq, replayed, found.release, same)
+
+
+class Snapshot(NamedTuple):
+    """A snapshot as it is stored."""
+
+    seq: int
+    data: bytes
+    extra: str
+    release: str
+
+
+def _newest_snapshot(c: Connection, experiment: int) -> Snapshot | None:
+    """Return the newest snapshot that is not damaged."""
     for seq, data, extra, crc, made_by in c.execute(
         "select seq, data, extra, crc, release from snapshots where exp=? order by seq desc",
         (experiment,),
     ):
         if checksum(bytes(data), extra) == crc:
-            replica = Replica.restored(bytes(data), extra)
-            return Recovered(replica, seq, replay(c, experiment, replica), made_by)
-    replica = Replica.new(configuration(c, experiment))
-    return Recovered(replica, 0, replay(c, experiment, replica), release())
+            return Snapshot(seq, bytes(data), extra, made_by)
+    return None
+
+
+def stored_epoch(c: Connection, experiment: int, number: int) -> tuple[bytes, bytes]:
+    """Return the plan and rows of an epoch as they were published."""
+    found = c.execute(
+        "select plan, rows from epochs where exp=? and number=?", (experiment, number)
+    )
+    if not found:
+        raise ValueError(f"epoch {number} must be stored, but it is not")
+    return bytes(found[0][0]), bytes(found[0][1])
 
 
 def configuration(c: Connection, experiment: int) -> dict[str, Any]:
@@ -40,7 +86,13 @@ def configuration(c: Connection, experiment: int) -> dict[str, Any]:
     return json.loads(c.execute("select config from experiments where id=?", (experiment,))[0][0])
 
 
-def replay(c: Connection, experiment: int, replica: Replica, upto: int | None = None) -> int:
+def replay(
+    c: Connection,
+    experiment: int,
+    replica: Replica,
+    upto: int | None = None,
+    stored: Stored | None = None,
+) -> int:
     """Follow all entries behind a state; return how many."""
     n, last = 0, -1
     while replica.seq != last:  # in parts: entries may be large
@@ -51,7 +103,7 @@ def replay(c: Connection, experiment: int, replica: Replica, upto: int | None = 
         ):
             if upto is not None and seq > upto:
                 return n
-            replica.follow(seq, Entry(kind, bytes(payload)), crc)
+            replica.follow(seq, Entry(kind, bytes(payload)), crc, stored)
             n += 1
     return n
 

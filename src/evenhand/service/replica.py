@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evenhand import storage
-from evenhand.exchange import Batch
+from evenhand.exchange import Batch, Plan, Rows
 from evenhand.exchange.ledger import MOST
 from evenhand.learners import URS, EvenHand, FullSets
 from evenhand.learners.exchangeable import ExchangeableLearner
@@ -15,12 +16,16 @@ from evenhand.learners.learner import Learner
 from evenhand.service import entries, rows
 from evenhand.service.changes import CHANGES
 from evenhand.service.entries import Entry
+from evenhand.service.release import release
 from evenhand.service.tally import Tally
 
 SERVED: dict[str, type[ExchangeableLearner[Any]]] = {
     kind.name: kind for kind in (EvenHand, FullSets, URS)
 }  # one query per row, exchangeable, without a horizon
 PLAN_MEMORY = 2**26  # bytes that plans of rows never told may take
+
+
+Stored = Callable[[int], tuple[bytes, bytes]]
 
 
 class Epoch(NamedTuple):
@@ -81,12 +86,16 @@ class Replica:
         """How many epochs can be told at a time."""
         return int(np.clip(PLAN_MEMORY // (16 * self.learner.m), 256, 4096))
 
-    def publish(self, least: int) -> tuple[Entry, Epoch]:
-        """Make a new plan and draw its rows."""
-        made = self.learner.publish(max(1, least))
-        plan, drawn = made.plan.to_bytes(), rows.to_bytes(made.plan, made.rows)
-        crc = rows.checksum(plan, drawn)
-        epoch = Epoch(self.next, made.first, len(made.rows.sizes), plan, drawn, crc)
+    def publish(self, least: int, stored: tuple[bytes, bytes] | None = None) -> tuple[Entry, Epoch]:
+        """Make a new plan and draw its rows, or take those that were made elsewhere."""
+        given = None
+        if stored is not None:
+            plan = Plan.from_bytes(stored[0])
+            given = plan, rows.drawn_elsewhere(plan, stored[1])
+        made = self.learner.publish(max(1, least), given)
+        code, drawn = stored or (made.plan.to_bytes(), rows.to_bytes(made.plan, made.rows))
+        crc = rows.checksum(code, drawn)
+        epoch = Epoch(self.next, made.first, len(made.rows.sizes), code, drawn, crc)
         self.epochs[self.next] = (epoch.first, epoch.n)
         self.next += 1
         return self._followed(entries.publish(least, epoch.number, crc)), epoch
@@ -112,13 +121,16 @@ class Replica:
         CHANGES["expire"](self, before)
         return self._followed(entries.change("expire", {"before": before}))
 
-    def follow(self, seq: int, entry: Entry, crc: int) -> None:
-        """Do what an entry of the log says, or refuse it."""
+    def follow(self, seq: int, entry: Entry, crc: int, stored: Stored | None = None) -> None:
+        """Do what an entry of the log says, or refuse it.
+
+        ``stored`` returns the plan and rows of an epoch, to take instead of those made here.
+        """
         if seq != self.seq + 1 or entry.chain(self.chain, seq) != crc:
             raise ValueError(f"the log is damaged at entry {seq}: its checksum is wrong")
         if entry.kind == entries.PUBLISH:
             said = json.loads(entry.payload)
-            _, epoch = self.publish(said["least"])
+            _, epoch = self.publish(said["least"], stored and stored(said["epoch"]))
             if (epoch.number, epoch.crc) != (said["epoch"], said["crc"]):
                 raise Diverged(
                     f"epoch {said['epoch']} comes out differently here: it was drawn by another "
@@ -135,6 +147,19 @@ class Replica:
             self._followed(entry)
         else:
             raise ValueError(f"entry {seq} must be of a known kind, got {entry.kind!r}")
+
+    def supply(self, stored: Stored) -> None:
+        """Take rows from where they are stored if they come out differently here."""
+
+        def rows_from(plan: Plan, first: int) -> Rows:
+            number = next(e for e, (start, _) in self.epochs.items() if start == first)
+            return rows.drawn_elsewhere(plan, stored(number)[1])
+
+        self.learner._shelf.supply = rows_from
+
+    def migrate(self, before: str, how: str) -> Entry:
+        """Go on under another release."""
+        return self._followed(entries.migrate(before, release(), how))
 
     def _followed(self, entry: Entry) -> Entry:
         self.seq += 1
@@ -179,6 +204,8 @@ class Replica:
         said = json.loads(extra)
         learner = storage.from_bytes(data, "snapshot")
         assert isinstance(learner, ExchangeableLearner)
+        if "learner" in vars(self):  # back to an earlier state of one's own
+            learner._shelf.supply = self.learner._shelf.supply
         Replica.__init__(self, learner)
         self.epochs = {e: (first, n) for e, first, n in said["epochs"]}
         self.next, self.seq, self.chain = said["next"], said["seq"], said["chain"]

@@ -47,6 +47,16 @@ def from_bytes(data: bytes) -> Flat:
     return Flat(arms.astype(np.int64), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
 
 
+def drawn_elsewhere(plan: "Plan", data: bytes) -> "Rows":
+    """Return stored rows of a plan as its learner wants them, weights and all."""
+    flat = from_bytes(data)
+    sizes = np.diff(flat.begins)
+    orders = np.full((len(sizes), plan.k), -1)
+    inside = np.arange(plan.k) < sizes[:, None]
+    orders[inside] = np.searchsorted(plan.arms, flat.arms)
+    return plan.weigh(orders, sizes[:, None])
+
+
 def checksum(plan: bytes, rows: bytes) -> int:
     """Return a number for a plan and its rows."""
     return zlib.crc32(rows, zlib.crc32(plan))

@@ -15,6 +15,7 @@ from evenhand.exchange.ledger import MOST
 from evenhand.service import recovery
 from evenhand.service.database import Connection
 from evenhand.service.entries import Entry
+from evenhand.service.release import release
 from evenhand.service.replica import Epoch
 
 LEASE = 3.0  # seconds
@@ -52,6 +53,8 @@ class Seat:
             "select name, rewards, oldest, floor from experiments where id=?", (experiment,)
         )[0]
         self.name, self.rewards, self.oldest, self.floor = row[0], json.loads(row[1]), *row[2:]
+        if found.release != release() or not found.same_bits:
+            self._migrate(found)
         self.reported = self.series = float("-inf")  # when the last report was written
         self.told_of = 0  # entry that it told of
         log.info(
@@ -64,6 +67,14 @@ class Seat:
                 "replayed": found.replayed,
             },
         )
+
+    def _migrate(self, found: recovery.Recovered) -> None:
+        """Note that another release goes on from here; replay begins at this snapshot then."""
+        how = "the same bits" if found.same_bits else "from the rows that were stored"
+        with self.proven():
+            self._write(self.replica.migrate(found.release, how))
+            recovery.write_snapshot(self.c, self.experiment, self.replica)
+        self.snapped = self.replica.seq
 
     @contextmanager
     def proven(self) -> Iterator[Connection]:
