@@ -1,5 +1,6 @@
 """The client: nothing but the standard library, and it tries again."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -83,3 +84,19 @@ def test_it_speaks_with_the_service(service):
         assert home.merits()["arms"]
         with pytest.raises(Refused, match="nobody"):
             home.explain("nobody")
+
+
+def test_the_page_about_the_service_runs_as_printed(service, monkeypatch, capsys):
+    page = (CLIENT.parents[1] / "docs" / "service.md").read_text()
+    page = page.replace("127.0.0.1:8000", f"127.0.0.1:{service.port}").replace("home", "house")
+    shell, python = (
+        re.search(rf"^```{n}\n(.*?)^```", page, re.S | re.M)[1] for n in ("bash", "py")
+    )
+    said = subprocess.run(
+        ["bash", "-ec", shell], cwd=service.folder, capture_output=True, text=True, timeout=30
+    )
+    assert '"name":"house"' in said.stdout
+    assert '"decisions":[{"id":' in said.stdout
+    monkeypatch.chdir(service.folder)
+    exec(compile(python, "service.md", "exec"), {})
+    assert capsys.readouterr().out.count("show together") == 20
