@@ -51,7 +51,7 @@ def test_every_row_gets_a_word(service, x):
         "accepted", "duplicate", "conflict",
     ]  # fmt: skip
     assert tell(service, x, (key, 0.5)) == ["duplicate"]
-    forged = key[:-1] + ("A" if key[-1] != "A" else "B")
+    forged = key[:-1] + ("a" if key[-1] != "a" else "b")
     assert tell(service, x, (forged, 1), ("", 1), ("é" * 10, 1), (key, 2)) == [
         "unknown", "unknown", "unknown", "refused",
     ]  # fmt: skip

@@ -6,7 +6,6 @@ of a row from which nothing is learnt begins with ``u``.
 
 import hmac
 import secrets
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -61,5 +60,4 @@ class Signer:
         return Receipt(int(epoch), int(row), not body.startswith(UNLEARNT))
 
     def _signature(self, secret: bytes, text: str) -> str:
-        digest = hmac.digest(secret, self._context + text.encode(), "sha256")[:BYTES]
-        return urlsafe_b64encode(digest).decode()
+        return hmac.digest(secret, self._context + text.encode(), "sha256")[:BYTES].hex()

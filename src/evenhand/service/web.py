@@ -17,6 +17,7 @@ from evenhand.service.worker import Worker
 Handler = Callable[[Request], Awaitable[Answer]]
 BODY = 1 << 20  # bytes of a body
 LARGE = 1 << 25  # of a new experiment or an import
+PLACES = 1000  # paths remembered
 NEVER_CACHED = (b"cache-control", b"no-store")
 AWAY = Problem(503, "the database is away for a moment; sending the same again is safe")
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class App:
 
     def __init__(self, worker: Worker, description: bytes) -> None:
         self.worker, self.metrics, self.description = worker, Metrics(), description
+        self._places: dict[bytes, tuple[str, list[str]]] = {}  # of paths seen lately
         self.routes = ROUTES | {
             "/metrics": {"GET": Route(self._measured, "read", kind="text/plain; version=0.0.4")},
             "/openapi.json": {"GET": Route(self._described, "read")},
@@ -88,7 +90,12 @@ class App:
         name, status = "none", 500
         headers: list[tuple[bytes, bytes]] = []
         try:
-            name, parts = placed(scope["raw_path"])
+            path = scope["raw_path"]
+            if path not in self._places:
+                if len(self._places) >= PLACES:
+                    self._places.clear()
+                self._places[path] = placed(path)
+            name, parts = self._places[path]
             answer = await self._answer(scope, receive, name, parts)
             status, body, kind = answer.status, answer.body, answer.kind
         except Problem as problem:
