@@ -226,7 +226,7 @@ async def _latest(request: Request) -> dict[str, Any]:
     view = request.view
     found = await request.worker.reader.do(partial(_read_latest, experiment=view.id))
     if found is None:
-        raise Problem(503, "there is no report yet; try again in a second", retry_after="1")
+        raise Problem(404, "there is no report yet; try again in a second")
     return found
 
 
@@ -351,7 +351,7 @@ async def create(request: Request) -> Answer:
     except experiments.Exists as error:
         raise Problem(409, str(error)) from None
     except (ValueError, TypeError) as error:
-        raise Problem(422, str(error)) from None
+        raise Problem(409, str(error)) from None
     await request.worker.poll()
     return answered(_summary(request.worker.view(new.name)), 201)
 
@@ -390,7 +390,7 @@ async def _outcome(request: Request, view: View, number: int, patience: float) -
         await asyncio.sleep(0.02)
     await request.worker.poll()
     if "refused" in said:
-        raise Problem(422, said["refused"])
+        raise Problem(409, said["refused"])
     return answered({"id": number, "done": True, "seq": said["seq"]})
 
 
@@ -406,9 +406,9 @@ def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]
     if isinstance(asked, messages.Add):
         for name in asked.arms:
             if name in view.columns or name == "*":
-                raise Problem(422, f"arms must have names that none here has, got {name!r}")
+                raise Problem(409, f"arms must have names that none here has, got {name!r}")
         if len(set(asked.arms)) < len(asked.arms):
-            raise Problem(422, "arms must have different names")
+            raise Problem(409, "arms must have different names")
         return "add", {"n": len(asked.arms), "names": asked.arms}
     if isinstance(asked, messages.Retire | messages.Pause | messages.Resume):
         return type(asked).__name__.lower(), {"arms": [_arm(view, name) for name in asked.arms]}
@@ -424,7 +424,7 @@ def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]
     merit = {_arm(view, name): x for name, x in asked.merit.items()}
     stderr = {_arm(view, name): x for name, x in asked.stderr.items()}
     if merit.keys() != stderr.keys():
-        raise Problem(422, "merit and stderr must be of the same arms")
+        raise Problem(409, "merit and stderr must be of the same arms")
     order = sorted(merit)
     return "prior", {"merit": {a: merit[a] for a in order}, "stderr": {a: stderr[a] for a in order}}
 
@@ -447,7 +447,7 @@ def _terms(view: View, terms: messages.Terms) -> dict[str, Any]:
 
 def _arm(view: View, name: str) -> int:
     if name not in view.columns:
-        raise Problem(422, f"arms must be given by their names, got {name[:80]!r}")
+        raise Problem(404, f"arms must be given by their names, got {name[:80]!r}")
     return view.columns[name]
 
 
@@ -533,7 +533,7 @@ async def make_key(request: Request) -> Answer:
     try:
         number, token = await within(request.worker.committer.do(write))
     except ValueError as error:
-        raise Problem(422, str(error)) from None
+        raise Problem(409, str(error)) from None
     await request.worker.poll()
     return answered({"id": number, "key": token}, 201)
 

@@ -35,13 +35,13 @@ async def parquet(reader: Reader, view: View) -> bytes:
         import polars
     except ImportError:
         raise Problem(
-            422, "Parquet needs polars on the server; install evenhand[lab], or take export.csv"
+            409, "Parquet needs polars on the server; install evenhand[lab], or take export.csv"
         ) from None
     found: list[Any] = []
     async for part in _parts(reader, view):
         found.extend(part)
         if len(found) > MOST:
-            raise Problem(422, f"a Parquet file may hold {MOST} rows; take export.csv")
+            raise Problem(409, f"a Parquet file may hold {MOST} rows; take export.csv")
     schema: dict[str, Any] = {
         "epoch": polars.Int64, "row": polars.Int64, "arms": polars.List(polars.String),
         "reward": polars.Float64, "told_at": polars.Float64, "by_default": polars.Int64,

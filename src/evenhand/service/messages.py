@@ -1,7 +1,7 @@
 """What requests hold, checked when they are read; and their place in the API's description."""
 
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -53,16 +53,16 @@ class New(Struct, forbid_unknown_fields=True):
     name: Name
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=100_000)]
     k: Annotated[int, Meta(ge=1, le=100_000)]
-    learner: str = "even-hand"
+    learner: Literal["even-hand", "full-sets", "urs"] = "even-hand"
     full: float | None = None
     sizes: list[float] | None = None
     rewards: tuple[float, float] = (0.0, 1.0)
     empty: float = 0.0
     prior: Prior | None = None
-    mode: str = "explicit"
+    mode: Literal["explicit", "window"] = "explicit"
     window: float | None = None
     default: float | None = None
-    activation: str = "ask"
+    activation: Literal["ask", "shown"] = "ask"
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
@@ -119,7 +119,7 @@ class Group(Struct, forbid_unknown_fields=True):
 class Terms(Struct, forbid_unknown_fields=True):
     """Floors and caps, a number for all arms or by arm, with ``*`` for all others."""
 
-    unit: str
+    unit: Literal["shares", "marginals"]
     floors: float | dict[Arm, float] | None = None
     caps: float | dict[Arm, float] | None = None
     groups: dict[str, Group] | None = None
@@ -151,7 +151,7 @@ class NewKey(Struct, forbid_unknown_fields=True):
     """A key to be made."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    scopes: Annotated[list[str], Meta(min_length=1, max_length=3)]
+    scopes: Annotated[list[Literal["ask", "read", "admin"]], Meta(min_length=1, max_length=3)]
     experiment: Name | None = None
     expires: float | None = None
 
@@ -171,19 +171,31 @@ PLACE = re.compile(r"(.*?)(?: - at `\$(.*?)`)?$", re.DOTALL)
 def read(kind: Any, body: bytes) -> Any:
     """Read a body as one of the messages, or say what is wrong with it."""
     try:
-        return DECODERS[kind].decode(body)
+        try:
+            return DECODERS[kind].decode(body)
+        except msgspec.ValidationError:  # 1.0 is a whole number to JSON's schemas
+            return msgspec.convert(_whole(msgspec.json.decode(body)), kind)
     except msgspec.ValidationError as error:
         found = PLACE.match(str(error))
         rule, place = (found[1], found[2] or "") if found else (str(error), "")
         where = place.lstrip(".") or "the body"
-        value = _value(body, place)
-        raise Problem(
-            422, f"{where}: {rule[0].lower()}{rule[1:]}{value}; see /openapi.json"
-        ) from None
+        detail = f"{where}: {rule[0].lower()}{rule[1:]}{_value(body, place)}; see /openapi.json"
+        raise Problem(422, detail) from None
     except msgspec.DecodeError as error:
         raise Problem(400, f"the body must be JSON, but {error}") from None
     except (RecursionError, UnicodeDecodeError):
         raise Problem(400, "the body must be JSON in UTF-8, not nested without end") from None
+
+
+def _whole(value: Any) -> Any:
+    """Return content with whole numbers as integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
+    return value
 
 
 def _value(body: bytes, place: str) -> str:

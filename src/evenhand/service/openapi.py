@@ -86,7 +86,7 @@ def _operation(route: Route, bodies: dict[Any, Any], path: str) -> dict[str, Any
         answers["202"] = {"description": "accepted, not done yet", "content": {route.kind: {}}}
         statuses += [409, 422]
     if path.endswith("parquet"):
-        statuses.append(422)
+        statuses.append(409)
     answers |= {str(status): _problem(status) for status in sorted(set(statuses))}
     said: dict[str, Any] = {
         "summary": (route.handler.__doc__ or "").strip(),

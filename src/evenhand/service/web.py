@@ -17,6 +17,7 @@ from evenhand.service.worker import Worker
 Handler = Callable[[Request], Awaitable[Answer]]
 BODY = 1 << 20  # bytes of a body
 LARGE = 1 << 25  # of a new experiment or an import
+OPEN = ("/healthz", "/readyz")  # to everybody
 PLACES = 1000  # paths remembered
 NEVER_CACHED = (b"cache-control", b"no-store")
 AWAY = Problem(503, "the database is away for a moment; sending the same again is safe")
@@ -122,7 +123,9 @@ class App:
         self.metrics.count(name, status, time.perf_counter() - began)
 
     async def _answer(self, scope: Any, receive: Any, name: str, parts: list[str]) -> Answer:
-        if name in ("/healthz", "/readyz") and scope["method"] == "GET":
+        if name in OPEN:
+            if scope["method"] != "GET":
+                raise Problem(405, f"the method must be GET, got {scope['method']}", allow="GET")
             return await (self._healthy() if name == "/healthz" else self._ready())
         methods = self.routes.get(name)
         experiment = parts[0] if name.startswith("/v1/experiments/") else ""
