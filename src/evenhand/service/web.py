@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from evenhand.service import api, keys, messages
-from evenhand.service.api import Answer, Request
+from evenhand.service import asking, changing, keys, managing, messages, reading
 from evenhand.service.committer import Unavailable
 from evenhand.service.metrics import Metrics
 from evenhand.service.problems import Problem
+from evenhand.service.requests import JSON, Answer, Request, answered
 from evenhand.service.worker import Worker
 
 Handler = Callable[[Request], Awaitable[Answer]]
@@ -32,40 +32,42 @@ class Route(NamedTuple):
     body: Any = None
     status: int = 200
     limit: int = BODY
-    kind: str = api.JSON
+    kind: str = JSON
 
 
 ROUTES: dict[str, dict[str, Route]] = {
     "/v1/experiments": {
-        "GET": Route(api.list_experiments, "read"),
-        "POST": Route(api.create, "admin", messages.New, 201, LARGE),
+        "GET": Route(managing.list_experiments, "read"),
+        "POST": Route(managing.create, "admin", messages.New, 201, LARGE),
     },
-    "/v1/experiments/*": {"GET": Route(api.show, "read")},
-    "/v1/experiments/*/ask": {"POST": Route(api.ask, "ask", messages.Ask)},
-    "/v1/experiments/*/tell": {"POST": Route(api.tell, "ask", messages.Tell)},
-    "/v1/experiments/*/shown": {"POST": Route(api.shown, "ask", messages.Shown)},
-    "/v1/experiments/*/receipts/*": {"GET": Route(api.receipt, "ask")},
-    "/v1/experiments/*/policy": {"GET": Route(api.policy, "read")},
-    "/v1/experiments/*/merits": {"GET": Route(api.merits, "read")},
-    "/v1/experiments/*/diagnostics": {"GET": Route(api.diagnostics, "read")},
-    "/v1/experiments/*/series": {"GET": Route(api.series, "read")},
-    "/v1/experiments/*/explain/*": {"GET": Route(api.explain, "read")},
-    "/v1/experiments/*/export.csv": {"GET": Route(api.export_csv, "read", kind="text/csv")},
+    "/v1/experiments/*": {"GET": Route(managing.show, "read")},
+    "/v1/experiments/*/ask": {"POST": Route(asking.ask, "ask", messages.Ask)},
+    "/v1/experiments/*/tell": {"POST": Route(asking.tell, "ask", messages.Tell)},
+    "/v1/experiments/*/shown": {"POST": Route(asking.shown, "ask", messages.Shown)},
+    "/v1/experiments/*/receipts/*": {"GET": Route(reading.receipt, "ask")},
+    "/v1/experiments/*/policy": {"GET": Route(reading.policy, "read")},
+    "/v1/experiments/*/merits": {"GET": Route(reading.merits, "read")},
+    "/v1/experiments/*/diagnostics": {"GET": Route(reading.diagnostics, "read")},
+    "/v1/experiments/*/series": {"GET": Route(reading.series, "read")},
+    "/v1/experiments/*/explain/*": {"GET": Route(reading.explain, "read")},
+    "/v1/experiments/*/export.csv": {"GET": Route(reading.export_csv, "read", kind="text/csv")},
     "/v1/experiments/*/export.parquet": {
-        "GET": Route(api.export_parquet, "read", kind="application/vnd.apache.parquet")
+        "GET": Route(reading.export_parquet, "read", kind="application/vnd.apache.parquet")
     },
-    "/v1/experiments/*/changes": {"POST": Route(api.change, "admin", messages.Change, limit=LARGE)},
-    "/v1/experiments/*/changes/*": {"GET": Route(api.change_outcome, "admin")},
-    "/v1/experiments/*/pause": {"POST": Route(api.pause, "admin")},
-    "/v1/experiments/*/resume": {"POST": Route(api.resume, "admin")},
-    "/v1/experiments/*/archive": {"POST": Route(api.archive, "admin")},
-    "/v1/experiments/*/rotate": {"POST": Route(api.rotate, "admin")},
-    "/v1/experiments/*/erase": {"POST": Route(api.erase, "admin", messages.Erase)},
+    "/v1/experiments/*/changes": {
+        "POST": Route(changing.change, "admin", messages.Change, limit=LARGE)
+    },
+    "/v1/experiments/*/changes/*": {"GET": Route(changing.change_outcome, "admin")},
+    "/v1/experiments/*/pause": {"POST": Route(managing.pause, "admin")},
+    "/v1/experiments/*/resume": {"POST": Route(managing.resume, "admin")},
+    "/v1/experiments/*/archive": {"POST": Route(managing.archive, "admin")},
+    "/v1/experiments/*/rotate": {"POST": Route(managing.rotate, "admin")},
+    "/v1/experiments/*/erase": {"POST": Route(managing.erase, "admin", messages.Erase)},
     "/v1/keys": {
-        "GET": Route(api.list_keys, "admin"),
-        "POST": Route(api.make_key, "admin", messages.NewKey, 201),
+        "GET": Route(managing.list_keys, "admin"),
+        "POST": Route(managing.make_key, "admin", messages.NewKey, 201),
     },
-    "/v1/keys/*": {"DELETE": Route(api.revoke_key, "admin")},
+    "/v1/keys/*": {"DELETE": Route(managing.revoke_key, "admin")},
 }
 
 
@@ -166,15 +168,15 @@ class App:
 
     async def _healthy(self) -> Answer:
         """Whether this process answers."""
-        return api.answered({"status": "ok"})
+        return answered({"status": "ok"})
 
     async def _ready(self) -> Answer:
         """Whether asks and tells would be answered well."""
         if not self.worker.fresh:
             raise Problem(503, "the database is away", retry_after="1")
-        if not await self.worker.reader.do(api.folder_alive):
+        if not await self.worker.reader.do(reading.folder_alive):
             raise Problem(503, "no folder is at work yet", retry_after="1")
-        return api.answered({"status": "ready"})
+        return answered({"status": "ready"})
 
     async def _measured(self, request: Request) -> Answer:
         """Counters and times of this worker, for Prometheus."""

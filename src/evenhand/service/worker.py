@@ -68,6 +68,7 @@ class Worker:
         self.views: dict[str, View] = {}
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
+        self._again: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the database and look for the first time."""
@@ -115,10 +116,15 @@ class Worker:
         self.polled = since
 
     async def look_again(self) -> None:
-        """Look at once, unless that was done a moment ago: strangers cannot make it work."""
-        if self.loop.time() - self.polled > POLL / 4:
-            with contextlib.suppress(Unavailable):
-                await self.poll()
+        """Look soon; all who wait look together, so that strangers cannot make it work."""
+        if self._again is None or self._again.done():
+            self._again = asyncio.create_task(self._poll_soon())
+        await asyncio.shield(self._again)
+
+    async def _poll_soon(self) -> None:
+        await asyncio.sleep(self.polled + POLL / 4 - self.loop.time())
+        with contextlib.suppress(Unavailable):
+            await self.poll()
 
     def _take(self, row: tuple[Any, ...], arms: Arms) -> None:
         number, name, config, rewards, secrets, created, archived, paused, *rest = row
