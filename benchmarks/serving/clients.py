@@ -11,6 +11,19 @@ import time
 from pathlib import Path
 
 
+def call(port: int, key: str, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    """Send one request."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        data = None if body is None else json.dumps(body).encode()
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
 def pairs_per_second(port: int, key: str, clients: int, seconds: float, batch: int = 1) -> float:
     """Rows asked and told per second, each client one row or a batch at a time."""
     done, stop = [0] * clients, time.perf_counter() + seconds

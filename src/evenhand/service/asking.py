@@ -30,8 +30,10 @@ async def ask(request: Request) -> Answer:
 
 
 async def _draw(worker: Worker, view: View, n: int) -> list[Drawn]:
-    stock, drawn = view.stock, list[Drawn]()
-    fresh = worker.fresh
+    stock, fresh = view.stock, worker.fresh
+    if n == 1 and fresh and (row := stock.take()):
+        return [row]
+    drawn = list[Drawn]()
     while len(drawn) < n:
         row = stock.take() if fresh else None
         if row is None:

@@ -7,6 +7,7 @@ of a row from which nothing is learnt begins with ``u``.
 import hmac
 import secrets
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 BYTES = 12  # 96 bits: cannot be guessed
@@ -60,4 +61,5 @@ class Signer:
         return Receipt(int(epoch), int(row), not body.startswith(UNLEARNT))
 
     def _signature(self, secret: bytes, text: str) -> str:
-        return hmac.digest(secret, self._context + text.encode(), "sha256")[:BYTES].hex()
+        # BLAKE2b with a key is a MAC by design, and takes a third of HMAC's time
+        return blake2b(self._context + text.encode(), digest_size=BYTES, key=secret).hexdigest()

@@ -33,7 +33,10 @@ class Request:
 
     def header(self, name: bytes) -> str | None:
         """Return a header."""
-        return next((v.decode("latin-1") for n, v in self.headers if n == name), None)
+        for found, value in self.headers:
+            if found == name:
+                return value.decode("latin-1")
+        return None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import logging
 import socket
-import sys
 import threading
 
 import numpy as np
@@ -40,7 +39,6 @@ def main() -> None:
     given = parser.parse_args()
     log_as_json()
     threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
-    sys.setswitchinterval(0.001)  # the threads that wait for the database need the lock briefly
     app = App(Worker(database(given.database), given.rate), description())
     config = uvicorn.Config(
         app,
