@@ -11,7 +11,7 @@ from benchmarks import page
 from benchmarks.harness import machine
 
 ALL = ["cascades", "runs", "designs", "samples", "merits", "slow", "footprint", "growth"]
-EVERY = [*ALL, "gpu"]  # needs a card, so that it runs only by name
+EVERY = [*ALL, "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 
 def main(names: list[str]) -> None:

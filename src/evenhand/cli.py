@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import __version__, merit_command
+from evenhand.service import commands
 
 app = typer.Typer(
     name="evenhand",
@@ -28,6 +29,10 @@ Scheduler = Annotated[
     str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and estimated times.")]
+
+
+app.command()(commands.serve)
+app.add_typer(commands.app, name="service")
 
 
 @app.callback(invoke_without_command=True)
