@@ -197,20 +197,22 @@ def test_files_that_are_no_cache_are_refused(tmp_path):
 
 
 SCRIPT = """
-import sys, time
-from functools import partial
-from evenhand import games, kshapley, merit
-from tests.unit.test_slow_functions import marked
+import sys
+from tests.unit.test_slow_functions import shared
+
+if __name__ == "__main__":
+    print(shared(sys.argv[1]).tolist())
+"""
+
 
 def slow(folder, arms):
     time.sleep(0.02)
     return marked(folder, arms)
 
-if __name__ == "__main__":
-    folder = sys.argv[1]
-    game = games.SetFunction.per_set(partial(slow, folder), 6)
-    print(kshapley(game, 3, cache=merit.Cache(f"{folder}/values.db", "shared")).tolist())
-"""
+
+def shared(folder):
+    game = games.SetFunction.per_set(partial(slow, folder), M)
+    return kshapley(game, K, cache=merit.Cache(f"{folder}/values.db", "shared"))
 
 
 def start(tmp_path):
@@ -233,8 +235,11 @@ def test_two_processes_share_a_cache_and_the_work_and_one_may_be_killed(tmp_path
     first.send_signal(signal.SIGKILL)
     first.communicate()
     known = len(calls_in(tmp_path))
-    pair = [start(tmp_path), start(tmp_path)]
-    found = [json.loads(process.communicate()[0]) for process in pair]
+    other = start(tmp_path)
+    while len(calls_in(tmp_path)) < known + 3:  # its fingerprint, and a set of its own
+        assert other.poll() is None
+        time.sleep(0.01)
+    found = [shared(tmp_path), json.loads(other.communicate()[0])]
     expected = kshapley(GAMES["exact"], K)
     np.testing.assert_array_equal(found, [expected, expected])
     # a fifth of a second's worth may have been under way; two sets per process are fingerprints
