@@ -296,7 +296,7 @@ class Hasty(EvenHand):
     """Changes before it refuses."""
 
     def tell(self, batch, rewards):
-        self.asked[0] += 1
+        self.selections[0] += 1
         super().tell(batch, rewards)
 
 
@@ -360,7 +360,7 @@ class Shows(EvenHand):
 
     def estimate(self):
         found = super().estimate()
-        object.__setattr__(found, "asked", self.asked)
+        object.__setattr__(found, "asked", self.selections)
         return found
 
 
