@@ -316,7 +316,9 @@ def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats
     start from its number.
     """
     bits = alias_bits(table)
-    seen, trial = np.zeros(len(arms), np.int64), 1
+    seen, trial = np.empty(len(arms), np.int64), 1
+    for a in range(len(arms)):
+        seen[a] = 0
     for i in range(len(rows)):
         state, r = start_row(numbers[i]), 0
         while r < k:

@@ -142,13 +142,18 @@ def chunks(rows: int, width: int, cells: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-@compiled
 def prefix_sets(orders: Ints, sizes: Ints, m: int) -> Bools:
     """Boolean matrix (n * s, m) of the asked prefixes, row after row."""
+    sets = np.zeros((sizes.size, m), np.bool_)
+    mark_prefixes(sets, orders, sizes)
+    return sets
+
+
+@compiled
+def mark_prefixes(sets: Bools, orders: Ints, sizes: Ints) -> None:
+    """Set the members of the asked prefixes to True."""
     n, s = sizes.shape
-    sets = np.zeros((n * s, m), np.bool_)
     for i in range(n):
         for j in range(s):
             for r in range(sizes[i, j]):
                 sets[i * s + j, orders[i, r]] = True
-    return sets

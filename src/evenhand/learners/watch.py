@@ -6,9 +6,10 @@ boundary between two stretches the mean before and the mean after are compared, 
 * **alone**: rewards of single arms. With the variance of rewards a function v of their mean, the
   means of both sides are compared with the common one by their (quasi-)deviance
   :math:`2 n \int_{\bar m}^m \frac{m - t}{v(t)} dt`, which is right for rare 0/1 rewards too.
-* **in company**: weighted surprises of larger sets with the arm. While nothing changes, the mean of
-  rewards does not move, but that of surprises does, as the forecast learns; when other arms change
-  and the forecast follows, it is the other way round. An arm has changed if both have moved.
+* **in company**: surprises of larger sets with the arm, as they were drawn. While nothing changes
+  their mean moves, as the forecast learns and other sets are drawn; that of rewards weighted to all
+  sets equally does not. When other arms change and the forecast follows, it is the other way round.
+  So an arm has changed if surprises have moved, and weighted rewards, which are noisier, as well.
 
 A difference is taken for a change beyond :math:`2 \log (M n / (1 + c))` in squared standard errors,
 n being the rewards so far and c the changes noticed.
@@ -28,6 +29,7 @@ STRETCHES = 2  # of every length, before two are put together: the least that ke
 ROUNDS = 5  # queries per arm between two looks
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
+ALSO = 2.0  # standard errors that weighted rewards must have moved, where surprises have
 SHOWN = 100  # changes that are told of
 
 
@@ -59,7 +61,7 @@ FIELDS: Fields = {
 
 def fields(m: int) -> Fields:
     """What a watch remembers."""
-    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 4))
+    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 7))
     marks = Field(-1e300, 1e300)
     return FIELDS | {
         "alone": sums[0],
@@ -79,10 +81,10 @@ class Watch:
     alone
         (l, m, 3) of single arms: 1, y and y^2.
     company
-        (l, m, 4) of larger sets: weights, weighted surprises, weights^2, and the weights times
-        what was forecast.
+        (l, m, 7) of larger sets: 1, surprises and their squares; weights, weighted rewards,
+        weights^2, and these times the variance forecast.
     alone_mark, company_mark
-        (m, 3) what the evidence's sums were at the start of the present stretch.
+        (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
     cuts
         Changes noticed so far.
     """
@@ -95,8 +97,8 @@ class Watch:
         self.mix = larger / max(larger.sum(), 1e-300)
         self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.alone = np.zeros((0, m, 3), np.float32)
-        self.company = np.zeros((0, m, 4), np.float32)
-        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 3))
+        self.company = np.zeros((0, m, 7), np.float32)
+        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
         self.looked, self.cuts = 0, 0
 
     def interval(self, evidence: Evidence) -> int:
@@ -112,8 +114,9 @@ class Watch:
         """Sums of the present stretch."""
         alone = evidence.singles[:, :3] - self.alone_mark
         company = _in_company(evidence) - self.company_mark
-        level = self.mix @ evidence.expected
-        return alone, np.column_stack([company, company[:, 0] * level])
+        # surprises of all sizes have about the same mean; what is expected is that of any size
+        company[:, 4] += company[:, 3] * (self.mix @ evidence.expected)
+        return alone, company
 
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
@@ -174,10 +177,10 @@ class Watch:
 
 
 def _in_company(evidence: Evidence) -> Floats:
-    """Sums (m, 3) over all larger sets with an arm: weights, weighted surprises, weights^2."""
-    weight, reward, square, _ = np.moveaxis(evidence.weighted, 2, 0)
-    surprise = reward - weight * evidence.expected[1:]
-    return np.column_stack([x.sum(axis=0) for x in (weight, surprise, square)])
+    """Sums (m, 7) over all larger sets with an arm, surprises in the place of rewards."""
+    weighted = evidence.weighted.sum(axis=0)
+    weighted[:, 1] -= (evidence.weighted[:, :, 0] * evidence.expected[1:]).sum(axis=0)
+    return np.concatenate([evidence.together, weighted], axis=1)
 
 
 def _variance(evidence: Evidence, mean: Floats) -> Floats:
@@ -207,17 +210,24 @@ def _alone_moved(evidence: Evidence, alone: Singles) -> Floats:
 
 
 def _company_moved(evidence: Evidence, company: Singles) -> Floats:
-    """The same for larger sets."""
+    """The same for larger sets: 0 where weighted rewards have not moved along.
+
+    Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
+    be wrong: it is not too small on average, the variance being a concave function of the mean.
+    """
     sums = np.cumsum(company, axis=0, dtype=np.float64)
-    w, surprise, square, level = sums[-1].T
+    n, e, ee, w, y, square, _ = sums[-1].T
+    noise = np.maximum(ee / np.maximum(n, 1.0) - (e / np.maximum(n, 1.0)) ** 2, 1e-12)
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
-    mean = (surprise + level) / np.maximum(w, 1e-12)
-    noise = _variance(evidence, _held(evidence, mean * rewards, rewards))
-    before, after = sums[:-1], sums[-1] - sums[:-1]
-    w, rest = np.maximum(before[..., 0], 1e-12), np.maximum(after[..., 0], 1e-12)
-    apart = before[..., 1] / w - after[..., 1] / rest
-    rewards_apart = apart + before[..., 3] / w - after[..., 3] / rest
-    error = noise * (before[..., 2] / w**2 + after[..., 2] / rest**2)
-    enough = (w**2 >= FEW * before[..., 2]) & (rest**2 >= FEW * after[..., 2])
-    moved = np.minimum(apart**2, rewards_apart**2)
-    return np.divide(moved, error, where=enough & (error > 0.0), out=np.zeros_like(moved))
+    least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
+    surprise, error, reward, slack = np.zeros((4, *sums[:-1].shape[:2]))
+    enough = np.ones(surprise.shape, np.bool_)
+    for sign, part in ((1.0, sums[:-1]), (-1.0, sums[-1] - sums[:-1])):
+        n, w = np.maximum(part[..., 0], 1.0), np.maximum(part[..., 3], 1e-12)
+        surprise += sign * part[..., 1] / n
+        error += noise / n
+        reward += sign * part[..., 4] / w
+        slack += np.maximum(part[..., 6], least * part[..., 5]) / w**2
+        enough &= w**2 > FEW * part[..., 5] + 1e-12
+    enough &= (surprise * reward > 0.0) & (reward**2 > ALSO**2 * slack)
+    return np.where(enough, surprise**2 / error, 0.0)

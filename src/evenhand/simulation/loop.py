@@ -52,8 +52,8 @@ def simulate(
         merits have a closed form or at most a million sets of one size need valuing. An arm of
         negative merit, which lowers the value of the sets it joins, counts as one of merit 0: it
         is due nothing, unless fewer than k arms have a merit above 0. In a world that changes, a
-        function of time that returns those of the arms then present; it is called once after every
-        change.
+        function of time that returns those of the arms then present; it is called once after
+        every change.
     seed
         Seed of the game's noise: an integer or SeedSequence, of which the stream "environment" is
         taken, so that a learner may have the same seed, or a generator, used as it is.
