@@ -265,7 +265,7 @@ class EvenHand(TermedLearner[SetPlan]):
     @property
     def _clock(self) -> int:
         """Queries since what is remembered of the mean arm began."""
-        return self.queries - int(self.evidence.start.mean())
+        return self.queries - self.evidence.told + self.evidence.age
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         renews = self.watch and 0 < self.evidence.told >= self.evidence.due

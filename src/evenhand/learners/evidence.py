@@ -199,7 +199,7 @@ class Evidence:
     @property
     def age(self) -> int:
         """How many rewards are remembered, of the mean arm."""
-        return self.told - int(self.start.mean())
+        return self.told - int(self.start.sum() / self.m)
 
     @property
     def youth(self) -> int:

@@ -11,8 +11,8 @@ boundary between two stretches the mean before and the mean after are compared, 
   sets equally does not. When other arms change and the forecast follows, it is the other way round.
   So an arm has changed if surprises have moved, and weighted rewards, which are noisier, as well.
 
-A difference is taken for a change beyond :math:`2 \log (M n / (1 + c))` in squared standard errors,
-n being the rewards so far and c the changes noticed.
+A difference is taken for a change beyond :math:`2 \log (2 M n / (1 + c))` in squared standard
+errors, n being the rewards so far and c the changes noticed.
 """
 
 import math
@@ -29,7 +29,7 @@ STRETCHES = 2  # of every length, before two are put together: the least that ke
 ROUNDS = 5  # queries per arm between two looks
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
-ALSO = 2.0  # standard errors that weighted rewards must have moved, where surprises have
+ALSO = 2.5  # standard errors that weighted rewards must have moved, where surprises have
 SHOWN = 100  # changes that are told of
 
 
@@ -121,22 +121,13 @@ class Watch:
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
-        self.alone = np.append(self.alone, alone[None].astype(np.float32), axis=0)
-        self.company = np.append(self.company, company[None].astype(np.float32), axis=0)
-        self.spans, self.ends = np.append(self.spans, 1), np.append(self.ends, evidence.told)
-        self._merge()
-
-    def _merge(self) -> None:
-        """Put the two oldest stretches of a length together where there are too many of it."""
-        length = 1
-        while np.sum(self.spans == length) > STRETCHES:
-            i = int(np.argmax(self.spans == length))  # the oldest of them, and the one behind it
-            self.alone[i + 1] += self.alone[i]
-            self.company[i + 1] += self.company[i]
-            self.spans[i + 1] += self.spans[i]
-            self.alone, self.company = np.delete(self.alone, i, 0), np.delete(self.company, i, 0)
-            self.spans, self.ends = np.delete(self.spans, i), np.delete(self.ends, i)
-            length *= 2
+        spans, starts = _merged([*self.spans.tolist(), 1])
+        ends = np.append(self.ends, evidence.told)
+        self.spans, self.ends = np.array(spans), ends[np.append(starts[1:], len(ends)) - 1]
+        self.alone, self.company = (
+            np.add.reduceat(np.concatenate([old, new[None].astype(np.float32)]), starts)
+            for old, new in ((self.alone, alone), (self.company, company))
+        )
 
     def due(self, evidence: Evidence) -> bool:
         """Whether it is time for a look."""
@@ -149,9 +140,9 @@ class Watch:
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
-        limit = 2.0 * math.log(self.m * evidence.told / (1 + self.cuts))
-        alone = _alone_moved(evidence, self.alone)
-        company = _company_moved(evidence, self.company)
+        limit = 2.0 * math.log(2 * self.m * evidence.told / (1 + self.cuts))
+        alone = _alone_moved(evidence, self.alone, limit)
+        company = _company_moved(evidence, self.company, limit)
         cuts = []
         for column in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
             by_itself = bool(alone[:, column].max() > limit)
@@ -176,6 +167,20 @@ class Watch:
         self.m = len(source)
 
 
+def _merged(spans: list[int]) -> tuple[list[int], Ints]:
+    """Put the two oldest stretches of a length together where there are too many of it.
+
+    Returns the lengths, and the old place at which each begins.
+    """
+    starts, length = list(range(len(spans))), 1
+    while spans.count(length) > STRETCHES:
+        i = spans.index(length)
+        spans[i : i + 2] = [2 * length]
+        del starts[i + 1]
+        length *= 2
+    return spans, np.array(starts)
+
+
 def _in_company(evidence: Evidence) -> Floats:
     """Sums (m, 7) over all larger sets with an arm, surprises in the place of rewards."""
     weighted = evidence.weighted.sum(axis=0)
@@ -193,41 +198,52 @@ def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
     return (total + 0.5 + evidence.low) / (n + 1.0)
 
 
-def _alone_moved(evidence: Evidence, alone: Singles) -> Floats:
-    """How far means have moved at each boundary (l - 1, m), in squared standard errors."""
+def _alone_moved(evidence: Evidence, alone: Singles, limit: float) -> Floats:
+    """How far means have moved at each boundary (l - 1, m), in squared standard errors.
+
+    If nowhere beyond the limit, an upper bound of that, which is sooner known: the variance, a
+    concave function, is smallest at the ends of the integral.
+    """
     sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
-    before, whole = sums[:-1], sums[-1]
-    common = whole[:, 1] / np.maximum(whole[:, 0], 1.0)
-    at_common = _variance(evidence, _held(evidence, whole[:, 1], whole[:, 0]))
-    moved = np.zeros(before.shape[:2])
-    for part in (before, whole - before):
-        n = part[..., 0]
-        mean = np.where(n > 0.0, part[..., 1] / np.maximum(n, 1.0), common)
-        # the integral by Simpson's rule
-        rate = 1.0 / at_common + 2.0 / _variance(evidence, (mean + common) / 2.0)
-        moved += n * (mean - common) ** 2 * rate / (3.0 * evidence.own)
-    return np.where((before[..., 0] >= FEW) & (whole[:, 0] - before[..., 0] >= FEW), moved, 0.0)
+    before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
+    common = y / np.maximum(n, 1.0)
+    at_common = _variance(evidence, _held(evidence, y, n))
+    counts = np.stack([before[0], n - before[0]])
+    seen = counts > 0.0
+    means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
+    squares = counts * (means - common) ** 2 / evidence.own
+    squares[:, (counts < FEW).any(axis=0)] = 0.0
+    moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
+    if moved.max() <= limit:
+        return moved
+    rate = 1.0 / at_common  # the integral by Simpson's rule, twice
+    for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
+        rate = rate + times / _variance(evidence, common + place * (means - common))
+    result: Floats = (squares * rate).sum(axis=0) / 6.0
+    return result
 
 
-def _company_moved(evidence: Evidence, company: Singles) -> Floats:
+def _company_moved(evidence: Evidence, company: Singles, limit: float) -> Floats:
     """The same for larger sets: 0 where weighted rewards have not moved along.
 
     Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
     be wrong: it is not too small on average, the variance being a concave function of the mean.
     """
-    sums = np.cumsum(company, axis=0, dtype=np.float64)
-    n, e, ee, w, y, square, _ = sums[-1].T
-    noise = np.maximum(ee / np.maximum(n, 1.0) - (e / np.maximum(n, 1.0)) ** 2, 1e-12)
+    sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
+    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
+    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
+    counts = np.maximum(parts[0], 1.0)
+    surprise = parts[1] / counts
+    gap = surprise[0] - surprise[1]
+    moved: Floats = gap**2 / (np.maximum(ee - e**2, 1e-12) * (1.0 / counts).sum(axis=0))
+    if moved.max() <= limit:
+        return moved
+    w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
-    surprise, error, reward, slack = np.zeros((4, *sums[:-1].shape[:2]))
-    enough = np.ones(surprise.shape, np.bool_)
-    for sign, part in ((1.0, sums[:-1]), (-1.0, sums[-1] - sums[:-1])):
-        n, w = np.maximum(part[..., 0], 1.0), np.maximum(part[..., 3], 1e-12)
-        surprise += sign * part[..., 1] / n
-        error += noise / n
-        reward += sign * part[..., 4] / w
-        slack += np.maximum(part[..., 6], least * part[..., 5]) / w**2
-        enough &= w**2 > FEW * part[..., 5] + 1e-12
-    enough &= (surprise * reward > 0.0) & (reward**2 > ALSO**2 * slack)
-    return np.where(enough, surprise**2 / error, 0.0)
+    weights = np.maximum(parts[3], 1e-12)
+    reward = parts[4] / weights
+    error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
+    also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
+    also &= (gap * (reward[0] - reward[1]) > 0.0) & ((reward[0] - reward[1]) ** 2 > ALSO**2 * error)
+    return np.where(also, moved, 0.0)
