@@ -48,8 +48,16 @@ def production_loop(out):
     assert re.findall(r"(\d) receipts", out) == ["3", "3", "0"]
 
 
+def service_clients(out):
+    ((noted, counted),) = numbers(
+        out, r"(\d+) clicks acknowledged[^:]*: \d+ entries replayed, (\d+) rewards"
+    )
+    assert 0 < noted <= counted
+    assert "all holds" in out
+
+
 SHOWN = {f.__name__: f for f in (own_game, federated_clients, homepage_slate, seed_users)}
-SHOWN["production_loop"] = production_loop
+SHOWN |= {"production_loop": production_loop, "service_clients": service_clients}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
