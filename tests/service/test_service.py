@@ -221,6 +221,8 @@ def test_pause_archive_erase_and_rotate(service):
     assert service.call("POST", f"{p}/erase", {"arms": ["bob"]})[0] == 200
     assert all("bob" not in row["arms"] for row in ask(service, p, 50))
     assert service.call("POST", f"{p}/archive")[1]["archived"]
+    late = {"tells": [{"id": new["id"], "reward": 1.0}]}
+    assert service.call("POST", f"{p}/tell", late)[0] == 409
     assert service.call("POST", f"{p}/ask", {})[0] == 409
 
 

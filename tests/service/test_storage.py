@@ -536,3 +536,23 @@ def test_a_snapshot_that_is_not_understood_is_passed_over(c, monkeypatch):
     tell_some(c, experiment, rng)
     seat.work(None)
     assert check.check(c, experiment).wrong == []
+
+
+def test_what_was_told_before_an_experiment_was_archived_is_counted(source, c, monkeypatch):
+    monkeypatch.setattr("evenhand.service.folder.LOOK_EVERY", 0.0)
+    experiment, rng = new_experiment(c), random.Random(14)
+    seat = seated(c, experiment)
+    seat.work(least=9)
+    tell_some(c, experiment, rng)
+    with c.transaction():
+        c.execute("update experiments set archived=1")
+    free_leases(c)
+    folder = Folder(source)
+    folder.c = source.connect()
+    for _ in range(3):
+        folder.step(folder.c)
+    assert folder.seats == {}
+    folder.leave()
+    said = check.check(c, experiment)
+    assert (said.unfolded, said.wrong) == (0, [])
+    assert c.execute("select count(*) from epochs") == [(1,)]  # and no row more is published
