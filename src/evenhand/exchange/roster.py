@@ -163,8 +163,8 @@ class Roster:
         for name, known in self.former.items():
             if known == arm:
                 return name
-        column = int(np.searchsorted(self.ids, arm))
-        return arm if self.names is None else self.names[column]
+        column = int(self.places(np.array(arm)))
+        return arm if self.names is None or column < 0 else self.names[column]
 
     def columns(self, ids: ArrayLike) -> Ints:
         """Return the columns of these arms."""

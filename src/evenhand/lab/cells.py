@@ -9,8 +9,10 @@ import numpy as np
 
 from evenhand.exchange import SetPlan
 from evenhand.exchange.batch import Batch
-from evenhand.lab.games import Setting, build_game, trajectory
+from evenhand.lab.games import Setting, build, trajectory
 from evenhand.lab.learners import KINDS, build_learner
+from evenhand.lab.rehearsals import rehearse
+from evenhand.lab.worlds import Rehearsal
 from evenhand.learners import EvenHand, Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.policy import fair_policy
@@ -76,7 +78,7 @@ def _version(game: str, learner: str) -> int:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its record: numbers and lists of numbers."""
-    setting = build_game(
+    setting = build(
         cell.game,
         cell.k,
         horizon=cell.horizon,
@@ -84,8 +86,12 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         seed=cell.seed,
     )
     rng = stream(cell.seed, cell.replication, "learner")
-    learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
     noise = stream(cell.seed, cell.replication, "environment")
+    if isinstance(setting, Rehearsal):
+        made = cell.learner, setting.m, cell.k, cell.horizon, rng, setting.world
+        learner, in_full = build_learner(*made), cell.replication == 1
+        return rehearse(setting, learner, cell.horizon, cell.late, noise, in_full)
+    learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
     record = play(setting, learner, cell.horizon, cell.late, noise)
     reference = stream(cell.seed, cell.replication, "reference")
     return record | {"fair_reward": fair_reward(setting, learner, cell.horizon, reference)}

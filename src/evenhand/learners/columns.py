@@ -13,6 +13,7 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "singles": 0,
     "weighted": 1,
     "carried": 1,
+    "together": 0,
     "cells": 0,
     "worth": 0,
     "extra": 0,
@@ -22,13 +23,11 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "variance": 0,
     "start": 0,
 }
-OWN = np.array([[5, 0], [6, 1], [9, 1], [10, 2]])  # products with a direction, and the arm's part
-OWN_REFERENCE = np.array([[7, 0], [8, 1]])
 
 
 def width(k: int) -> int:
     """Numbers that evidence holds of one arm."""
-    return 5 + 8 * (k - 1) + 13 + 7
+    return 5 + 8 * (k - 1) + 3 + 13 + 7
 
 
 def pack(evidence: "Evidence") -> Floats:
@@ -51,17 +50,12 @@ def unpack(evidence: "Evidence", rows: Floats) -> None:
         at += size
 
 
-def without_partners(cells: Floats, reference: Floats, share: float) -> Floats:
-    """Cells of arms whose sets have lost all but a share of the other members.
-
-    Products with a direction sum over all members of a set. Which of them came from which member
-    is not kept; arms meet as chance has it, so all are taken to have the same part.
-    """
-    result = cells.copy()
-    for places, own in ((OWN, 1.0), (OWN_REFERENCE, reference[:, None])):
-        mine = cells[:, places[:, 1]] * own
-        result[:, places[:, 0]] = mine + share * (cells[:, places[:, 0]] - mine)
-    return result
+def on_its_own(cells: Floats, reference: Floats) -> Floats:
+    """Cells of arms of which only their own blocks are kept, and nothing that they share."""
+    xx, xe, ee, x, eta = cells[:, :5].T
+    zero = np.zeros_like(xx)
+    by_reference = xx * reference, xe * reference
+    return np.column_stack([xx, xe, ee, x, eta, xx, xe, *by_reference, xe, ee, zero, zero])
 
 
 def in_columns(orders: Shorts, places: Ints) -> tuple[Shorts, Ints]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
-from evenhand.estimate import Estimate
+from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
@@ -98,6 +98,10 @@ class EvenHand(TermedLearner[SetPlan]):
     terms
         Floors, caps, groups and a power of merit (:class:`~evenhand.policy.Terms`). They hold for
         the marginals of every query. Arms with a cap of 0 are paused.
+    watch
+        Whether to look out for changes of what arms bring (:mod:`evenhand.learners.watch`), and to
+        forget what they no longer say. Intervals and the guarantee are then about the time since
+        the last change that was noticed.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -167,7 +171,13 @@ class EvenHand(TermedLearner[SetPlan]):
                 stderr=self._unit * stderr,
                 intervals=self.intervals(),
                 diagnostics=self._diagnostics(),
+                changes=self._noticed() if self.watch else None,
             )
+
+    def _noticed(self) -> tuple[Change, ...]:
+        """Changes noticed, of arms that are still known by a name or an id."""
+        label, found = self.roster.label, self._changes.tolist()
+        return tuple(Change(queries, label(arm), bool(alone)) for queries, arm, alone in found)
 
     def intervals(self, level: float = 0.95) -> Floats:
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
@@ -255,7 +265,7 @@ class EvenHand(TermedLearner[SetPlan]):
     @property
     def _clock(self) -> int:
         """Queries since what is remembered of the mean arm began."""
-        return self.queries - int(self.evidence.start.mean())
+        return self.queries - self.evidence.told + self.evidence.age
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         renews = self.watch and 0 < self.evidence.told >= self.evidence.due

@@ -28,6 +28,7 @@ REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: 
 def add_rewards(
     singles: Floats,
     weighted: Floats,
+    together: Floats,
     expected: Floats,
     orders: Ints,
     sizes: Ints,
@@ -59,6 +60,10 @@ def add_rewards(
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
+            cell = together[a]
+            cell[0] += 1.0
+            cell[1] += surprise
+            cell[2] += surprise * surprise
             cell = weighted[r - 2, a]
             cell[0] += w
             cell[1] += w * (surprise + expected[r - 1, a])
@@ -70,7 +75,17 @@ def add_rewards(
 def fields(m: int, k: int) -> Fields:
     """What evidence remembers."""
     number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
-    cells = ("singles", "weighted", "cells", "curve", "saturation", "scatter", "expected", "extra")
+    cells = (
+        "singles",
+        "weighted",
+        "together",
+        "cells",
+        "curve",
+        "saturation",
+        "scatter",
+        "expected",
+        "extra",
+    )
     return {
         **dict.fromkeys(cells, number),
         **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
@@ -115,6 +130,9 @@ class Evidence:
     weighted
         (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
         by the forecast and v its variance: w, w z, w^2 and w^2 v.
+    together
+        (m, 3) per arm, over the larger sets with it, e being a reward less its forecast: 1, e and
+        e^2.
     orders, rewards
         The larger sets that are kept, and what they brought.
     carried
@@ -143,6 +161,7 @@ class Evidence:
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper.blank())
+        self.together = np.zeros((m, 3))
         self.carried, self.start = np.zeros((0, m, 4)), np.zeros(m)
         self.away = np.zeros((0, columns.width(k)))
         self._found: Conclusions | None = None
@@ -175,7 +194,7 @@ class Evidence:
     @property
     def age(self) -> int:
         """How many rewards are remembered, of the mean arm."""
-        return self.told - int(self.start.mean())
+        return self.told - int(self.start.sum() / self.m)
 
     @property
     def youth(self) -> int:
@@ -202,7 +221,8 @@ class Evidence:
         sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
         looks = np.empty((len(rewards), self.k + 3))
         add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
-        told, largest = add_rewards(self.singles, means, expected, *rows, rewards, looks)
+        free = self.singles, means, self.together, expected
+        told, largest = add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -242,8 +262,8 @@ class Evidence:
         if self.keeping and not other.keeping:  # that one had too many, so there are too many here
             self._add(self._linearised(self.forecast)[0])
             self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
-        mine = (self.singles, self.weighted, self.carried, *self.sums)
-        given = (other.singles, other.weighted, other.carried, *other.sums)
+        mine = (self.singles, self.weighted, self.carried, self.together, *self.sums)
+        given = (other.singles, other.weighted, other.carried, other.together, *other.sums)
         for array, more in zip(mine, given, strict=True):
             array += more
         self.told += other.told
@@ -306,9 +326,10 @@ class Evidence:
         self.carry()
         old, m = self.m, len(source)
         stays = np.flatnonzero((source >= 0) & (source < old))
-        both = len(stays)
-        left = max(both - 1, 0) / max(old - 1, 1)
-        self.cells = columns.without_partners(self.cells, self.reference, left)
+        leave = np.setdiff1d(np.arange(old), source[stays])
+        own = columns.on_its_own(self.cells[leave], self.reference[leave])
+        self._drop(leave)
+        self.cells[leave] = own
         rows = np.concatenate([columns.pack(self), self.away])
         self.away = rows[away]
         places = np.full(old, -1)
@@ -331,9 +352,7 @@ class Evidence:
         or None where all of them stay. To be called after :meth:`carry`.
         """
         self.carried[:, column] = 0.0
-        left = max(self.m - 2, 0) / max(self.m - 1, 1)
-        self.cells = columns.without_partners(self.cells, self.reference, left)
-        self.cells[column] = 0.0
+        self._drop(np.array([column]))
         places = np.arange(self.m)
         places[column] = -1
         self.orders, kept = columns.in_columns(self.orders, places)
@@ -341,6 +360,12 @@ class Evidence:
         self.start[column] = max(self.start[column], start)
         if alone is not None:
             self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def _drop(self, arms: Ints) -> None:
+        """Take arms out of what larger sets say about the model."""
+        if len(arms):
+            self.cells[:, 5:] = Information(self.sums, self.reference).without(arms)
+            self.cells[arms] = 0.0
 
     def _begin(self, new: Bools) -> None:
         """Know nothing of some arms."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand.learners.model import DIRECTIONS, Merits, Sums
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 TINY = 1e-300
 RIDGE = 1e-10  # relative: a combination of directions with less than this along it counts as none
@@ -55,6 +55,21 @@ class Information:
         """Product with a vector."""
         return self._diagonal(vector) + (SIGNS * (self.sides @ vector)) @ self.sides
 
+    def without(self, arms: Ints) -> Floats:
+        """Products with the directions (m, 8), as in :class:`Sums`, of what is left without arms.
+
+        Their rows and columns of the matrix become 0, and so it stays one that is never indefinite.
+        """
+        m = self.m
+        places = np.append(arms, m + arms)
+        units = np.zeros((len(places), 2 * m + 1))
+        units[np.arange(len(places)), places] = 1.0
+        columns = self._diagonal(units) + (SIGNS * (units @ self.sides.T)) @ self.sides
+        along = self.along - self.directions[:, places] @ columns
+        along[:, places] = 0.0
+        products: Floats = np.stack([along[:, :m], along[:, m:-1]]).reshape(2, DIRECTIONS, m)
+        return products.transpose(2, 1, 0).reshape(m, -1) / self.up
+
 
 def _blockwise(blocks: tuple[Floats, Floats, Floats], curve: float, vectors: Floats) -> Floats:
     """Products (..., 2m + 1) of a matrix of blocks, one per arm, and of the curvature's."""
@@ -88,9 +103,9 @@ def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
     total = float(fx.sum())
     if total <= 0.0:
         return xx, xe, ee
-    square = total
+    square, squares = total, float(fx @ fx)
     for _ in range(8):
-        square = total + float((fx * fx).sum()) / square
+        square = total + squares / square
     det = np.maximum(xx * ee - xe * xe, 0.0)
     share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
     most = np.where(det > 1e-12 * xx * ee, 0.95 * det * square, 0.0)

@@ -37,6 +37,11 @@ class TermedLearner(ExchangeableLearner[P]):
     _barred: frozenset[int] = frozenset()  # ids of arms that are paused because their cap is 0
     past_terms: tuple[tuple[int, Terms | None], ...] = ()
 
+    @property
+    def barred(self) -> frozenset[int]:
+        """Ids of arms that the terms give nothing: they are paused."""
+        return self._barred
+
     def change_terms(self, terms: Terms | None) -> None:
         """Keep to other terms from the next query on, or to none.
 

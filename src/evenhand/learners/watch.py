@@ -6,12 +6,13 @@ boundary between two stretches the mean before and the mean after are compared, 
 * **alone**: rewards of single arms. With the variance of rewards a function v of their mean, the
   means of both sides are compared with the common one by their (quasi-)deviance
   :math:`2 n \int_{\bar m}^m \frac{m - t}{v(t)} dt`, which is right for rare 0/1 rewards too.
-* **in company**: weighted surprises of larger sets with the arm. While nothing changes, the mean of
-  rewards does not move, but that of surprises does, as the forecast learns; when other arms change
-  and the forecast follows, it is the other way round. An arm has changed if both have moved.
+* **in company**: surprises of larger sets with the arm, as they were drawn. While nothing changes
+  their mean moves, as the forecast learns and other sets are drawn; that of rewards weighted to all
+  sets equally does not. When other arms change and the forecast follows, it is the other way round.
+  So an arm has changed if surprises have moved, and weighted rewards, which are noisier, as well.
 
-A difference is taken for a change beyond :math:`2 \log (M n / (1 + c))` in squared standard errors,
-n being the rewards so far and c the changes noticed.
+A difference is taken for a change beyond :math:`2 \log (2 M n / (1 + c))` in squared standard
+errors, n being the rewards so far and c the changes noticed.
 """
 
 import math
@@ -28,25 +29,8 @@ STRETCHES = 2  # of every length, before two are put together: the least that ke
 ROUNDS = 5  # queries per arm between two looks
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
+ALSO = 2.5  # standard errors that weighted rewards must have moved, where surprises have
 SHOWN = 100  # changes that are told of
-
-
-class Change(NamedTuple):
-    """A change that was noticed.
-
-    Attributes
-    ----------
-    queries
-        After how many queries it was noticed.
-    arm
-        Whose: the arm's name, or its id.
-    alone
-        Whether the arm by itself brings something else, or only together with others.
-    """
-
-    queries: int
-    arm: str | int
-    alone: bool
 
 
 class Cut(NamedTuple):
@@ -77,7 +61,7 @@ FIELDS: Fields = {
 
 def fields(m: int) -> Fields:
     """What a watch remembers."""
-    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 4))
+    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 7))
     marks = Field(-1e300, 1e300)
     return FIELDS | {
         "alone": sums[0],
@@ -97,10 +81,10 @@ class Watch:
     alone
         (l, m, 3) of single arms: 1, y and y^2.
     company
-        (l, m, 4) of larger sets: weights, weighted surprises, weights^2, and the weights times
-        what was forecast.
+        (l, m, 7) of larger sets: 1, surprises and their squares; weights, weighted rewards,
+        weights^2, and these times the variance forecast.
     alone_mark, company_mark
-        (m, 3) what the evidence's sums were at the start of the present stretch.
+        (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
     cuts
         Changes noticed so far.
     """
@@ -113,8 +97,8 @@ class Watch:
         self.mix = larger / max(larger.sum(), 1e-300)
         self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.alone = np.zeros((0, m, 3), np.float32)
-        self.company = np.zeros((0, m, 4), np.float32)
-        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 3))
+        self.company = np.zeros((0, m, 7), np.float32)
+        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
         self.looked, self.cuts = 0, 0
 
     def interval(self, evidence: Evidence) -> int:
@@ -130,28 +114,20 @@ class Watch:
         """Sums of the present stretch."""
         alone = evidence.singles[:, :3] - self.alone_mark
         company = _in_company(evidence) - self.company_mark
-        level = self.mix @ evidence.expected
-        return alone, np.column_stack([company, company[:, 0] * level])
+        # surprises of all sizes have about the same mean; what is expected is that of any size
+        company[:, 4] += company[:, 3] * (self.mix @ evidence.expected)
+        return alone, company
 
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
-        self.alone = np.append(self.alone, alone[None].astype(np.float32), axis=0)
-        self.company = np.append(self.company, company[None].astype(np.float32), axis=0)
-        self.spans, self.ends = np.append(self.spans, 1), np.append(self.ends, evidence.told)
-        self._merge()
-
-    def _merge(self) -> None:
-        """Put the two oldest stretches of a length together where there are too many of it."""
-        length = 1
-        while np.sum(self.spans == length) > STRETCHES:
-            i = int(np.argmax(self.spans == length))  # the oldest of them, and the one behind it
-            self.alone[i + 1] += self.alone[i]
-            self.company[i + 1] += self.company[i]
-            self.spans[i + 1] += self.spans[i]
-            self.alone, self.company = np.delete(self.alone, i, 0), np.delete(self.company, i, 0)
-            self.spans, self.ends = np.delete(self.spans, i), np.delete(self.ends, i)
-            length *= 2
+        spans, starts = _merged([*self.spans.tolist(), 1])
+        ends = np.append(self.ends, evidence.told)
+        self.spans, self.ends = np.array(spans), ends[np.append(starts[1:], len(ends)) - 1]
+        self.alone, self.company = (
+            np.add.reduceat(np.concatenate([old, new[None].astype(np.float32)]), starts)
+            for old, new in ((self.alone, alone), (self.company, company))
+        )
 
     def due(self, evidence: Evidence) -> bool:
         """Whether it is time for a look."""
@@ -164,9 +140,9 @@ class Watch:
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
-        limit = 2.0 * math.log(self.m * evidence.told / (1 + self.cuts))
-        alone = _alone_moved(evidence, self.alone)
-        company = _company_moved(evidence, self.company)
+        limit = 2.0 * math.log(2 * self.m * evidence.told / (1 + self.cuts))
+        alone = _alone_moved(evidence, self.alone, limit)
+        company = _company_moved(evidence, self.company, limit)
         cuts = []
         for column in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
             by_itself = bool(alone[:, column].max() > limit)
@@ -191,11 +167,25 @@ class Watch:
         self.m = len(source)
 
 
+def _merged(spans: list[int]) -> tuple[list[int], Ints]:
+    """Put the two oldest stretches of a length together where there are too many of it.
+
+    Returns the lengths, and the old place at which each begins.
+    """
+    starts, length = list(range(len(spans))), 1
+    while spans.count(length) > STRETCHES:
+        i = spans.index(length)
+        spans[i : i + 2] = [2 * length]
+        del starts[i + 1]
+        length *= 2
+    return spans, np.array(starts)
+
+
 def _in_company(evidence: Evidence) -> Floats:
-    """Sums (m, 3) over all larger sets with an arm: weights, weighted surprises, weights^2."""
-    weight, reward, square, _ = np.moveaxis(evidence.weighted, 2, 0)
-    surprise = reward - weight * evidence.expected[1:]
-    return np.column_stack([x.sum(axis=0) for x in (weight, surprise, square)])
+    """Sums (m, 7) over all larger sets with an arm, surprises in the place of rewards."""
+    weighted = evidence.weighted.sum(axis=0)
+    weighted[:, 1] -= (evidence.weighted[:, :, 0] * evidence.expected[1:]).sum(axis=0)
+    return np.concatenate([evidence.together, weighted], axis=1)
 
 
 def _variance(evidence: Evidence, mean: Floats) -> Floats:
@@ -208,34 +198,52 @@ def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
     return (total + 0.5 + evidence.low) / (n + 1.0)
 
 
-def _alone_moved(evidence: Evidence, alone: Singles) -> Floats:
-    """How far means have moved at each boundary (l - 1, m), in squared standard errors."""
+def _alone_moved(evidence: Evidence, alone: Singles, limit: float) -> Floats:
+    """How far means have moved at each boundary (l - 1, m), in squared standard errors.
+
+    If nowhere beyond the limit, an upper bound of that, which is sooner known: the variance, a
+    concave function, is smallest at the ends of the integral.
+    """
     sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
-    before, whole = sums[:-1], sums[-1]
-    common = whole[:, 1] / np.maximum(whole[:, 0], 1.0)
-    at_common = _variance(evidence, _held(evidence, whole[:, 1], whole[:, 0]))
-    moved = np.zeros(before.shape[:2])
-    for part in (before, whole - before):
-        n = part[..., 0]
-        mean = np.where(n > 0.0, part[..., 1] / np.maximum(n, 1.0), common)
-        # the integral by Simpson's rule
-        rate = 1.0 / at_common + 2.0 / _variance(evidence, (mean + common) / 2.0)
-        moved += n * (mean - common) ** 2 * rate / (3.0 * evidence.own)
-    return np.where((before[..., 0] >= FEW) & (whole[:, 0] - before[..., 0] >= FEW), moved, 0.0)
+    before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
+    common = y / np.maximum(n, 1.0)
+    at_common = _variance(evidence, _held(evidence, y, n))
+    counts = np.stack([before[0], n - before[0]])
+    seen = counts > 0.0
+    means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
+    squares = counts * (means - common) ** 2 / evidence.own
+    squares[:, (counts < FEW).any(axis=0)] = 0.0
+    moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
+    if moved.max() <= limit:
+        return moved
+    rate = 1.0 / at_common  # the integral by Simpson's rule, twice
+    for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
+        rate = rate + times / _variance(evidence, common + place * (means - common))
+    result: Floats = (squares * rate).sum(axis=0) / 6.0
+    return result
 
 
-def _company_moved(evidence: Evidence, company: Singles) -> Floats:
-    """The same for larger sets."""
-    sums = np.cumsum(company, axis=0, dtype=np.float64)
-    w, surprise, square, level = sums[-1].T
+def _company_moved(evidence: Evidence, company: Singles, limit: float) -> Floats:
+    """The same for larger sets: 0 where weighted rewards have not moved along.
+
+    Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
+    be wrong: it is not too small on average, the variance being a concave function of the mean.
+    """
+    sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
+    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
+    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
+    counts = np.maximum(parts[0], 1.0)
+    surprise = parts[1] / counts
+    gap = surprise[0] - surprise[1]
+    moved: Floats = gap**2 / (np.maximum(ee - e**2, 1e-12) * (1.0 / counts).sum(axis=0))
+    if moved.max() <= limit:
+        return moved
+    w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
-    mean = (surprise + level) / np.maximum(w, 1e-12)
-    noise = _variance(evidence, _held(evidence, mean * rewards, rewards))
-    before, after = sums[:-1], sums[-1] - sums[:-1]
-    w, rest = np.maximum(before[..., 0], 1e-12), np.maximum(after[..., 0], 1e-12)
-    apart = before[..., 1] / w - after[..., 1] / rest
-    rewards_apart = apart + before[..., 3] / w - after[..., 3] / rest
-    error = noise * (before[..., 2] / w**2 + after[..., 2] / rest**2)
-    enough = (w**2 >= FEW * before[..., 2]) & (rest**2 >= FEW * after[..., 2])
-    moved = np.minimum(apart**2, rewards_apart**2)
-    return np.divide(moved, error, where=enough & (error > 0.0), out=np.zeros_like(moved))
+    least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
+    weights = np.maximum(parts[3], 1e-12)
+    reward = parts[4] / weights
+    error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
+    also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
+    also &= (gap * (reward[0] - reward[1]) > 0.0) & ((reward[0] - reward[1]) ** 2 > ALSO**2 * error)
+    return np.where(also, moved, 0.0)
