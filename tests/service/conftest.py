@@ -63,7 +63,7 @@ def c(source):
     c.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory):
     """A service on SQLite, as ``evenhand serve`` starts it."""
     running = Service(tmp_path_factory.mktemp("serve")).start()

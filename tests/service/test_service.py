@@ -1,9 +1,13 @@
 """The service as its users meet it, over HTTP, started by one command."""
 
 import subprocess
+import sys
 import time
 
 import pytest
+
+from evenhand.service import check, upkeep
+from evenhand.service.database import database
 
 ARMS = ["ada", "bob", "cy", "dee", "eve/1", 'f"lo']
 
@@ -217,6 +221,8 @@ def test_pause_archive_erase_and_rotate(service):
     assert service.call("POST", f"{p}/erase", {"arms": ["bob"]})[0] == 200
     assert all("bob" not in row["arms"] for row in ask(service, p, 50))
     assert service.call("POST", f"{p}/archive")[1]["archived"]
+    late = {"tells": [{"id": new["id"], "reward": 1.0}]}
+    assert service.call("POST", f"{p}/tell", late)[0] == 409
     assert service.call("POST", f"{p}/ask", {})[0] == 409
 
 
@@ -229,10 +235,18 @@ def test_it_describes_and_measures_itself(service, x):
     assert service.call("GET", "/healthz", key=None)[0] == 200
 
 
-def test_what_is_stored_holds_together(service, x):
-    """Last: it stops the service, gently."""
-    service.stop()
-    for name in ("x", "w", "p"):
-        said = service.checked(name)
-        assert said.wrong == []
-        assert said.unfolded == 0 or name == "p"
+def test_a_backup_of_the_running_service_holds_together(service, x, tmp_path):
+    source = database(str(service.folder / "evenhand.db"))
+    upkeep.backup(source, tmp_path / "all.gz")
+    copy = database(str(tmp_path / "copy.db"))
+    upkeep.restore(tmp_path / "all.gz", copy)
+    c = copy.connect()
+    for (number,) in c.execute("select id from experiments"):
+        assert check.check(c, number).wrong == []
+    c.close()
+
+
+def test_web_workers_start_without_the_compiler():
+    code = "import sys, evenhand.service.web_process; print('numba' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"

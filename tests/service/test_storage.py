@@ -493,3 +493,66 @@ def test_rows_drawn_elsewhere_have_the_weights_of_their_plan():
         again = rows.drawn_elsewhere(made.plan, rows.to_bytes(made.plan, made.rows))
         for one, other in zip(made.rows, again, strict=True):
             np.testing.assert_allclose(one, other)
+
+
+def test_a_running_experiment_of_the_first_release_goes_on(source, postgresql, tmp_path):
+    """Stored with rows out and rewards not yet counted; drawn here with the same bits or not."""
+    kept = Path(__file__).with_name("data") / "first.gz"
+    place = database(str(tmp_path / "old.db"))
+    if source.many_hosts:
+        place = database(new_postgresql(postgresql))
+    upkeep.restore(kept, place)
+    c = place.connect()
+    told = c.execute("select count(*) from tells where reward is not null")[0][0]
+    seat = seated(c, 1)
+    seat.work(least=5)
+    tell_some(c, 1, random.Random(1))
+    seat.work(None)
+    assert seat.replica.tally.told > told > 30
+    assert 12 in seat.replica.learner.roster.ids
+    assert check.check(c, 1).wrong == []
+    c.close()
+
+
+def test_a_snapshot_that_is_not_understood_is_passed_over(c, monkeypatch):
+    """A release with another estimator learns again from all that was told."""
+    experiment, rng = new_experiment(c), random.Random(13)
+    seat = seated(c, experiment)
+    for _ in range(5):
+        seat.work(least=6)
+        tell_some(c, experiment, rng)
+    seat.work(None)
+    seat.snapshot()
+    merit, told = seat.replica.learner.merit, seat.replica.tally.told
+    with c.transaction():
+        c.execute("update snapshots set data=?, crc=?, release='older'", (b"x", 0))
+        extra = c.execute("select extra from snapshots")[0][0]
+        c.execute("update snapshots set crc=?", (recovery.checksum(b"x", extra),))
+    seat = seated(c, experiment)
+    np.testing.assert_allclose(seat.replica.learner.merit, merit)
+    assert seat.replica.tally.told == told
+    assert c.execute("select kind from log order by seq desc limit 1") == [("migrate",)]
+    seat.work(least=3)
+    tell_some(c, experiment, rng)
+    seat.work(None)
+    assert check.check(c, experiment).wrong == []
+
+
+def test_what_was_told_before_an_experiment_was_archived_is_counted(source, c, monkeypatch):
+    monkeypatch.setattr("evenhand.service.folder.LOOK_EVERY", 0.0)
+    experiment, rng = new_experiment(c), random.Random(14)
+    seat = seated(c, experiment)
+    seat.work(least=9)
+    tell_some(c, experiment, rng)
+    with c.transaction():
+        c.execute("update experiments set archived=1")
+    free_leases(c)
+    folder = Folder(source)
+    folder.c = source.connect()
+    for _ in range(3):
+        folder.step(folder.c)
+    assert folder.seats == {}
+    folder.leave()
+    said = check.check(c, experiment)
+    assert (said.unfolded, said.wrong) == (0, [])
+    assert c.execute("select count(*) from epochs") == [(1,)]  # and no row more is published

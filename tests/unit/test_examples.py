@@ -48,6 +48,14 @@ def production_loop(out):
     assert re.findall(r"(\d) receipts", out) == ["3", "3", "0"]
 
 
+def service_clients(out):
+    ((noted, counted),) = numbers(
+        out, r"(\d+) clicks acknowledged[^:]*: \d+ entries replayed, (\d+) rewards"
+    )
+    assert 0 < noted <= counted
+    assert "all holds" in out
+
+
 def data_values(out):
     order = [int(i) for i in re.findall(r"hospital (\d)", out)]
     assert set(order[-3:]) == {7, 8, 9}  # those who mix up labels
@@ -70,7 +78,7 @@ def season(out):
 
 
 SHOWN = {f.__name__: f for f in (own_game, federated_clients, homepage_slate, seed_users)}
-SHOWN |= {f.__name__: f for f in (production_loop, data_values, season)}
+SHOWN |= {f.__name__: f for f in (production_loop, data_values, season, service_clients)}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)

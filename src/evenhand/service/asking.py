@@ -90,6 +90,8 @@ async def _ask_once(request: Request, view: View, n: int, twice: str) -> Answer:
 async def tell(request: Request) -> Answer:
     """What came of rows: a word for each."""
     view = request.view
+    if view.archived:
+        raise Problem(409, f"experiment {view.name} is archived: no more rewards are taken")
     given = messages.read(messages.Tell, request.body).tells
     request.key.spend(len(given))
     low, high = view.rewards["low"], view.rewards["high"]

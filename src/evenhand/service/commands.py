@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
-Where = Annotated[str, typer.Option(help="A file, or postgresql://user@host/name.")]
+Where = Annotated[
+    str,
+    typer.Option(help="A file, or postgresql://user@host/name.", envvar="EVENHAND_DATABASE"),
+]
 
 app = typer.Typer(help="Look after a service: keys, checks, backups.", no_args_is_help=True)
 

@@ -19,6 +19,7 @@ except ImportError:  # installed with evenhand[serve-pg]
     psycopg = None  # type: ignore[assignment]
 
 Row = tuple[Any, ...]
+DATABASE = "EVENHAND_DATABASE"  # where processes find its URL: arguments can be read by others
 # what a database raises when it cannot do its work now
 ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
 if psycopg is not None:

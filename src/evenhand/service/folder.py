@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.service import parent, report
-from evenhand.service.database import ERRORS, Connection, Database, database, wait_for
+from evenhand.service.database import DATABASE, ERRORS, Connection, Database, database, wait_for
 from evenhand.service.logs import log_as_json
 from evenhand.service.pace import AHEAD
 from evenhand.service.replica import SERVED, make_learner
@@ -101,7 +101,7 @@ class Folder:
         )
         for experiment, seat in list(self.seats.items()):
             ahead = rates.get(experiment, 0.0) * AHEAD
-            low = left.get(experiment, 0) <= ahead / 2
+            low = left.get(experiment, 0) <= ahead / 2 and not seat.archived
             due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= FOLD_EVERY
             if low or due:
                 least = max(1, round(ahead)) if low else None
@@ -140,22 +140,30 @@ class Folder:
             "select e.id, e.name, e.archived, e.broken, e.rewards, "
             f"f.until<{c.now} from experiments e join folders f on f.exp=e.id"
         )
+        unfolded = {e for (e,) in c.execute("select distinct exp from tells where fold is null")}
         for experiment, name, archived, broken, rewards, free in rows:
-            if archived or broken:
-                if archived:
+            seat = self.seats.get(experiment)
+            if broken or (archived and experiment not in unfolded):
+                if seat:
+                    self._do(seat, seat.snapshot)
                     self.seats.pop(experiment, None)
-            elif seat := self.seats.get(experiment):
+            elif seat:
+                seat.archived = archived is not None
                 waits = json.loads(rewards)["mode"] == "window"
                 self._do(seat, seat.settle_window if waits else lambda: None)
-            elif (free or not self.source.many_hosts) and (
-                fence := elect(c, experiment, self.holder)
-            ) is not None:
-                try:
-                    self.seats[experiment] = Seat(c, experiment, fence)
-                except ERRORS:
-                    raise
-                except Exception as error:
-                    self._break(experiment, name, error)
+            elif free or c.one_service:
+                self._lead(c, experiment, name)
+
+    def _lead(self, c: Connection, experiment: int, name: str) -> None:
+        fence = elect(c, experiment, self.holder)
+        if fence is None:
+            return
+        try:
+            self.seats[experiment] = Seat(c, experiment, fence)
+        except ERRORS:
+            raise
+        except Exception as error:
+            self._break(experiment, name, error)
 
     def _renew(self, c: Connection) -> None:
         """Renew all leases, and show that this folder is at work."""
@@ -183,13 +191,12 @@ def warm() -> None:
 def main() -> None:
     """Run a folder until SIGTERM, or until the process that started it is gone."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--database", required=True)
     parser.add_argument("--beat", type=int, help="descriptor to show signs of life at")
     given = parser.parse_args()
     log_as_json()
     if given.beat is not None:
         parent.beat(given.beat)
-    folder = Folder(database(given.database))
+    folder = Folder(database(os.environ[DATABASE]))
 
     def stop(*_: Any) -> None:
         folder.stopping = True

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from evenhand.service.database import Connection
 from evenhand.service.entries import Entry
 from evenhand.service.release import release
-from evenhand.service.replica import Diverged, Replica, Stored
+from evenhand.service.replica import Diverged, Replica, Stored, Unreadable
 
 EVERY = 200  # entries between snapshots
 KEEP = 2  # snapshots
@@ -27,9 +27,15 @@ class Recovered(NamedTuple):
 
 
 def recover(c: Connection, experiment: int) -> Recovered:
-    """Follow the log behind the newest snapshot that can be read."""
+    """Follow the log behind the newest snapshot.
+
+    Where that gives other rows than were handed out, stored rows are taken instead of those drawn
+    here. A snapshot of a release that is not understood here is passed over: then the whole log is
+    followed, with the stored rows.
+    """
     found = _newest_snapshot(c, experiment)
     stored = partial(stored_epoch, c, experiment)
+    made_by = release() if found is None else found.release
 
     def begin() -> Replica:
         if found is None:
@@ -39,16 +45,20 @@ def recover(c: Connection, experiment: int) -> Recovered:
         replica.supply(stored)
         return replica
 
-    replica, same = begin(), True
     try:
+        replica = begin()
         replayed = replay(c, experiment, replica)
+        same = True
     except Diverged as error:
         log.error("diverged", extra={"experiment": experiment, "error": str(error)})
         replica, same = begin(), False
         replayed = replay(c, experiment, replica, stored=stored)
-    if found is None:
-        return Recovered(replica, 0, replayed, release(), same)
-    return Recovered(replica, found.seq, replayed, found.release, same)
+    except Unreadable as error:
+        log.error("unreadable", extra={"experiment": experiment, "error": str(error)})
+        found, same = None, False
+        replica = begin()
+        replayed = replay(c, experiment, replica, stored=stored)
+    return Recovered(replica, 0 if found is None else found.seq, replayed, made_by, same)
 
 
 class Snapshot(NamedTuple):

@@ -43,6 +43,10 @@ class Diverged(ValueError):  # noqa: N818
     """The log, followed here, gives other rows than were handed out."""
 
 
+class Unreadable(ValueError):  # noqa: N818
+    """A snapshot of a release that is not understood here."""
+
+
 class Replica:
     """The state of one experiment.
 
@@ -202,7 +206,10 @@ class Replica:
 
     def _restore(self, data: bytes, extra: str) -> None:
         said = json.loads(extra)
-        learner = storage.from_bytes(data, "snapshot")
+        try:
+            learner = storage.from_bytes(data, "snapshot")
+        except ValueError as error:
+            raise Unreadable(str(error)) from None
         assert isinstance(learner, ExchangeableLearner)
         if "learner" in vars(self):  # back to an earlier state of one's own
             learner._shelf.supply = self.learner._shelf.supply

@@ -50,9 +50,11 @@ class Seat:
         found = recovery.recover(c, experiment)
         self.replica, self.snapped = found.replica, found.snapshot
         row = c.execute(
-            "select name, rewards, oldest, floor from experiments where id=?", (experiment,)
+            "select name, rewards, oldest, floor, archived is not null from experiments where id=?",
+            (experiment,),
         )[0]
-        self.name, self.rewards, self.oldest, self.floor = row[0], json.loads(row[1]), *row[2:]
+        self.name, self.rewards, self.oldest, self.floor = row[0], json.loads(row[1]), *row[2:4]
+        self.archived = bool(row[4])  # what was told is still counted, but no row handed out
         if found.release != release() or not found.same_bits:
             self._migrate(found)
         self.reported = self.series = float("-inf")  # when the last report was written

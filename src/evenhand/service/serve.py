@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from evenhand.service import keys
-from evenhand.service.database import Database, SQLite, database
+from evenhand.service.database import DATABASE, Database, SQLite, database
 from evenhand.service.logs import log_as_json
 
 SILENT = 20.0  # seconds without a sign of life until a folder is ended
@@ -41,6 +41,7 @@ class Child:
     """A process that is started again when it ends."""
 
     name: str
+    database: str
     command: list[str]
     descriptors: tuple[int, ...] = ()
     beats: int | None = None  # where it shows signs of life
@@ -53,7 +54,10 @@ class Child:
     def start(self) -> None:
         """Start it; its standard input ends when this process does."""
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, pass_fds=self.descriptors
+            self.command,
+            stdin=subprocess.PIPE,
+            pass_fds=self.descriptors,
+            env=os.environ | {DATABASE: self.database},
         )
         self.started = self.seen = time.monotonic()
         log.info("started", extra={"child": self.name, "pid": self.process.pid})
@@ -189,23 +193,16 @@ def _children(settings: Settings, source: Database, listening: socket.socket) ->
     children = []
     if settings.folder:
         ours, theirs = os.pipe()
-        command = [
-            *here,
-            "evenhand.service.folder",
-            "--database",
-            source.url,
-            "--beat",
-            str(theirs),
-        ]
-        children.append(Child("folder", command, (theirs,), ours))
+        command = [*here, "evenhand.service.folder", "--beat", str(theirs)]
+        children.append(Child("folder", source.url, command, (theirs,), ours))
     listening.set_inheritable(True)
-    command = [*here, "evenhand.service.web_process", "--database", source.url]
-    command += ["--socket", str(listening.fileno()), "--rate", str(settings.rate)]
+    command = [*here, "evenhand.service.web_process", "--rate", str(settings.rate)]
+    command += ["--socket", str(listening.fileno())]
     if settings.certificate is not None and settings.private_key is not None:
         command += ["--certificate", str(settings.certificate)]
         command += ["--private-key", str(settings.private_key)]
     for i in range(settings.workers):
-        children.append(Child(f"web-{i}", command, (listening.fileno(),)))
+        children.append(Child(f"web-{i}", source.url, command, (listening.fileno(),)))
     return children
 
 

@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import gc
 import logging
+import os
 import socket
 import threading
 
@@ -10,7 +12,7 @@ import numpy as np
 import uvicorn
 
 from evenhand.service import parent
-from evenhand.service.database import database
+from evenhand.service.database import DATABASE, database
 from evenhand.service.logs import log_as_json
 from evenhand.service.openapi import description
 from evenhand.service.stock import draw
@@ -26,12 +28,13 @@ def warm() -> None:
 
     for learner in (URS(6, 2, seed=0), EvenHand(6, 2, seed=0)):
         draw(0, learner.publish().plan.to_bytes(), np.random.default_rng(0))
+    gc.collect()
+    gc.freeze()  # the compiler's many objects stay: no need to look through them again
 
 
 def main() -> None:
     """Answer until SIGTERM, or until the process that started this one is gone."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--database", required=True)
     parser.add_argument("--socket", type=int, required=True, help="descriptor to listen at")
     parser.add_argument("--rate", type=float, required=True, help="rows per second and key")
     parser.add_argument("--certificate")
@@ -39,7 +42,7 @@ def main() -> None:
     given = parser.parse_args()
     log_as_json()
     threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
-    app = App(Worker(database(given.database), given.rate), description())
+    app = App(Worker(database(os.environ[DATABASE]), given.rate), description())
     config = uvicorn.Config(
         app,
         log_config=None,
