@@ -122,7 +122,7 @@ class KnownValues(Evidence):
         sizes = rows.sizes[:, 0]
         looks = np.full((len(sizes), self.k + 3), np.nan)  # there is no model of noise
         looks[:, -1] = rewards[:, 0] - self.truth.look(rows.orders, sizes)
-        free = self.singles, self.weighted, self.expected
+        free = self.singles, self.weighted, self.together, self.expected
         told, largest = evidence.add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)

@@ -57,6 +57,11 @@ class Mixture(ExplicitDesign, Generic[D]):
         uniform = log_eta - log_comb(self.m, self.k)
         return np.logaddexp(log_rest + self.design._log_prob(rows), uniform)
 
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        plain = self.k * (self.k - 1) / max(1, self.m * (self.m - 1))
+        joint = np.maximum(self.design._pair_marginals(first, second), 0.0)
+        return (1.0 - self.eta) * joint + self.eta * plain
+
     def _weights(self, rows: Ints) -> Floats:
         """Importance weights of rows that the design drew: those of the base class, sooner."""
         with np.errstate(over="ignore", divide="ignore"):

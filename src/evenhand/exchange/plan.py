@@ -74,6 +74,10 @@ class Plan(ABC):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
 
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        raise TypeError(f"{type(self).__name__} cannot weigh rows that were drawn elsewhere")
+
     @abstractmethod
     def _numbers(self) -> tuple[int, float, float, bytes]:
         """The code of its kind, two numbers and vectors: with the arms, all of the plan."""
@@ -160,6 +164,14 @@ class SetPlan(Plan):
             orders[start:end, :r], weights[start:end, :r] = sets, law._weights(sets)
         return Rows(orders.take(back, axis=0), sizes[:, None], weights.take(back, axis=0))
 
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        weights = np.zeros(orders.shape)
+        for r in np.unique(sizes).tolist():
+            rows = np.flatnonzero(sizes[:, 0] == r)
+            weights[rows, :r] = self.law(r)._weights(np.ascontiguousarray(orders[rows, :r]))
+        return Rows(orders, sizes, weights)
+
     def _numbers(self) -> tuple[int, float, float, bytes]:
         vectors = _packed(self.marginals, self.sizes) + self.worth.astype("<f4").tobytes()
         return SETS, self.mixing, self.gamma, vectors
@@ -195,9 +207,13 @@ class FullSetPlan(Plan):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
         law = mixed_law(self.marginals, self.k, self.mixing)
-        sets = law.sample(n, rng)
-        weights = np.exp(-law._log_prob(sets) - log_comb(self.m, self.k))
-        return Rows(sets, np.full((n, 1), self.k), weights[:, None])
+        return self.weigh(law.sample(n, rng), np.full((n, 1), self.k))
+
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        law = mixed_law(self.marginals, self.k, self.mixing)
+        weights = np.exp(-law._log_prob(orders) - log_comb(self.m, self.k))
+        return Rows(orders, sizes, weights[:, None])
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
         return FULL_SETS, self.mixing, 0.0, _packed(self.marginals)

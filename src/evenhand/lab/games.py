@@ -3,8 +3,10 @@
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,10 +79,13 @@ def _drawn(family: str, m: int, k: int, rng: np.random.Generator) -> Game:
     return _call(make, {"m": m}, {"k": k, "rng": rng})
 
 
-def _own(kind: str) -> Callable[..., Any]:
+def own(kind: str) -> Callable[..., Any]:
     """A maker of the user's, named ``module:function`` or ``module.py:function``."""
-    path, _, name = kind.partition(":")
+    path, _, name = kind.rpartition(":")
     module = path.removesuffix(".py").replace("/", ".")
+    if Path(path).is_absolute():
+        sys.path.insert(0, str(Path(path).parent))
+        module = Path(path).stem
     try:
         make = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
@@ -139,10 +144,16 @@ def build(
     kind = options.pop("kind")
     rng = stream(seed, replication, "instance")
     given = {"k": k, "horizon": horizon, "seed": seed, "rng": rng}
-    made = _call(_own(kind) if ":" in kind else MAKERS[kind], options, given)
+    made = _call(own(kind) if ":" in kind else MAKERS[kind], options, given)
     if isinstance(made, Setting | Rehearsal):
         return made
     return Rehearsal(made) if isinstance(made, World) else with_merit(made, k, seed)
+
+
+def call_maker(make: Callable[..., Any], options: dict[str, Any], k: int, seed: int = 1) -> Any:
+    """Call a maker outside of an experiment: what it returns need not be a game."""
+    rng = stream(seed, 1, "instance")
+    return _call(make, options, {"k": k, "horizon": 1, "seed": seed, "rng": rng})
 
 
 def _call(make: Callable[..., Any], options: dict[str, Any], given: dict[str, Any]) -> Any:
@@ -158,9 +169,11 @@ def with_merit(game: Game, k: int, seed: int) -> Setting:
     if isinstance(game, IndependentCascade):
         return Setting(game, merit.reverse_reachable(game, k, SETS_PER_ARM * game.m, rng))
     try:
-        return Setting(game, Estimate(merit.kshapley(game, k), np.zeros(game.m), queries=0))
+        return Setting(
+            game, Estimate(merit.kshapley(game, k, progress=False), np.zeros(game.m), queries=0)
+        )
     except ValueError:  # too many sets to list
-        return Setting(game, merit.stratified(game, k, N_QUERIES, rng))
+        return Setting(game, merit.stratified(game, k, N_QUERIES, rng, progress=False))
 
 
 def options_of(kind: str) -> set[str]:
