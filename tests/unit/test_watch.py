@@ -288,7 +288,7 @@ def test_a_change_of_arms_loses_no_stretch():
 @pytest.mark.statistical
 @pytest.mark.parametrize(("make", "most"), [(NoisyOr, 2), (best, 1)])
 def test_a_still_world_is_still_for_long(make, most):
-    """Ten worlds of 2e4 queries: no more false alarms than were seen, all of them in company."""
+    """Ten worlds of 2e4 queries: with noisy-OR two false alarms were seen, both in company."""
     alarms = 0
     for seed in range(10):
         worth = np.random.default_rng(seed).uniform(0.2, 0.8, 10)
