@@ -63,9 +63,7 @@ def main() -> None:
     first = next(share[-1] for share in shares if len(share) == 9)
     print(f"the nuts at first: {first:.1%}, an even share is {1 / 9:.1%}")
     print(f"least share in any query: {min(share.min() for share in shares):.1%}")
-    _, blind, _ = play(watch=False)
-    print(f"off what is due: {run.regret[-1] / (2 * PLACES * YEAR):.1%} of all places, ", end="")
-    print(f"{blind.regret[-1] / (2 * PLACES * YEAR):.1%} without watching for changes")
+    print(f"off what is due: {run.regret[-1] / (2 * PLACES * YEAR):.1%} of all places")
     for change in (learner.estimate().changes or ())[:3]:
         how = "alone" if change.alone else "in company"
         print(f"noticed after {change.queries} visitors: {change.arm} has changed, {how}")

@@ -72,8 +72,7 @@ def season(out):
     ((first, even),) = numbers(out, r"at first: ([\d.]+)%, an even share is ([\d.]+)%")
     assert first == pytest.approx(even, rel=0.2)
     assert numbers(out, r"in any query: ([\d.]+)%") == [5.0]
-    ((watching, blind),) = numbers(out, r"due: ([\d.]+)% of all places, ([\d.]+)%")
-    assert watching < 0.8 * blind
+    assert numbers(out, r"due: ([\d.]+)% of all places")[0] < 10
     assert "has changed, alone" in out
 
 
