@@ -17,7 +17,8 @@ from evenhand.typing import Bools, Ints
 KEEP_PLANS = 768  # plans whose rows can still be told
 MAX_ROWS = 2**31  # more than a plan is ever drawn for
 CACHED_ROWS = 2**15  # rows of older plans kept in memory; others are drawn again when told
-HEADER = struct.Struct("<qqII")  # first row, number of rows, their checksum, bytes of the record
+# first row, rows, rows drawn, their checksum, bytes of the record
+HEADER = struct.Struct("<qqqII")
 
 
 class DrawnElsewhere(ValueError):  # noqa: N818
@@ -26,13 +27,14 @@ class DrawnElsewhere(ValueError):  # noqa: N818
 
 @dataclass(slots=True)
 class Entry:
-    """Rows ``first``, ``first + 1``, ... of a plan.
+    """Rows ``first``, ``first + 1``, ... of a plan: n of them were drawn, the first ``used`` exist.
 
     While they are in memory, ``drawn`` holds the plan, the state of the generator before they were
     drawn, and the rows. ``record`` is the state and the plan as bytes, made when first needed.
     """
 
     first: int
+    used: int
     n: int
     checksum: int = 0
     record: bytes = b""
@@ -44,7 +46,8 @@ class Entry:
             assert self.drawn is not None
             plan, state, rows = self.drawn
             self.record, self.checksum = to_bytes(state) + plan.to_bytes(), _checksum(rows)
-        return HEADER.pack(self.first, self.n, self.checksum, len(self.record)) + self.record
+        numbers = self.first, self.used, self.n, self.checksum, len(self.record)
+        return HEADER.pack(*numbers) + self.record
 
 
 class Part(NamedTuple):
@@ -89,13 +92,18 @@ class Shelf:
             self._drop_settled(entries[-1], ledger)
         state = rng.bit_generator.state
         rows = plan.draw(n, rng) if given is None else given
-        entry = Entry(ledger.next, n, drawn=(plan, state, rows))
+        entry = Entry(ledger.next, n, n, drawn=(plan, state, rows))
         entries.append(entry)
         if len(entries) > self.keep:
             ledger.expire_before(entries[-self.keep].first)
-        while entries[0].first + entries[0].n <= ledger.first < ledger.next:
+        while entries[0].first + entries[0].used <= ledger.first < ledger.next:
             self._cached.pop(entries.pop(0).first, None)
         self._remember(entry)
+
+    def cut(self, ledger: Ledger) -> None:
+        """Let rows of the newest plan that have not been asked never be."""
+        if self._entries:
+            self._entries[-1].used = ledger.next - self._entries[-1].first
 
     def rows(self, numbers: slice | Ints) -> Rows:
         """Return rows by their numbers."""
@@ -130,7 +138,7 @@ class Shelf:
                 self._drop_settled(entry, ledger)
 
     def _drop_settled(self, entry: Entry, ledger: Ledger) -> None:
-        if not ledger.any_open(entry.first, entry.n):
+        if not ledger.any_open(entry.first, entry.used):
             self._entries.remove(entry)
             self._cached.pop(entry.first, None)
 
@@ -141,7 +149,7 @@ class Shelf:
             for row in (numbers.min(), numbers.max())
         )
         found = self._entries[low : high + 1]
-        spans = [(e, (numbers >= e.first) & (numbers < e.first + e.n)) for e in found]
+        spans = [(e, (numbers >= e.first) & (numbers < e.first + e.used)) for e in found]
         return [(entry, inside) for entry, inside in spans if inside.any()]
 
     def _drawn(self, entry: Entry) -> tuple[Plan, Mapping[str, Any], Rows]:
@@ -191,12 +199,14 @@ class Shelf:
             raise ValueError(f"plans must be rows of bytes, got {data.dtype} of shape {data.shape}")
         if data.size == 0:
             return None
-        heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<u4,<u4").reshape(-1)
-        firsts, counts, lengths = heads["f0"], heads["f1"], heads["f3"]
+        heads = np.ascontiguousarray(data[:, : HEADER.size]).view("<i8,<i8,<i8,<u4,<u4").reshape(-1)
+        firsts, used, counts, lengths = (heads[name] for name in ("f0", "f1", "f2", "f4"))
         if lengths.max() > data.shape[1] - HEADER.size or lengths.min() <= self._width:
             raise ValueError("plans must be rows of bytes as long as they say")
-        ends = np.append(0, firsts + counts)
-        if not np.all((firsts >= ends[:-1]) & (counts >= 1) & (counts <= MAX_ROWS)):
+        ends = np.append(0, firsts + used)
+        fewest = np.append(np.ones(len(used) - 1), 0)  # of the newest, none may have been asked
+        fits = (firsts >= ends[:-1]) & (used >= fewest) & (used <= counts)
+        if not np.all(fits & (counts >= 1) & (counts <= MAX_ROWS)):
             raise ValueError("plans must follow each other")
         if not firsts[-1] <= ledger.next <= ends[-1]:
             raise ValueError(f"the newest plan must hold row {ledger.next}, got {firsts[-1]}..")
@@ -209,9 +219,9 @@ class Shelf:
         if self._unread is not None:
             heads, data = self._unread
             blob, starts = data.tobytes(), range(HEADER.size, data.size, data.shape[1])
-            ends = zip(starts, heads["f3"].tolist(), strict=True)
+            ends = zip(starts, heads["f4"].tolist(), strict=True)
             records = [blob[at : at + length] for at, length in ends]
-            fields = [heads[name].tolist() for name in ("f0", "f1", "f2")]
+            fields = [heads[name].tolist() for name in ("f0", "f1", "f2", "f3")]
             self._read, self._unread = list(map(Entry, *fields, records)), None
         return self._read
 
@@ -219,7 +229,7 @@ class Shelf:
     def end(self) -> int:
         """Number behind the last row of the newest plan."""
         entries = self._entries
-        return entries[-1].first + entries[-1].n if entries else 0
+        return entries[-1].first + entries[-1].used if entries else 0
 
 
 def joined(parts: list[Part]) -> Rows:

@@ -316,7 +316,7 @@ class EvenHand(TermedLearner[SetPlan]):
         ids = self.roster.ids
         noticed = [(self.queries, ids[cut.column], cut.alone is not None) for cut in cuts]
         self._changes = np.append(self._changes, noticed, axis=0)[-SHOWN:]
-        self._skip_rest()
+        self._shelf.cut(self.ledger)
 
     def warm(self) -> None:
         """Compile now what this learner may need later, so that no other call waits for it."""

@@ -103,7 +103,7 @@ class ExchangeableLearner(Learner, Generic[P]):
         try:
             rows = self._shelf.rows(slice(start, start + min(n, left)))
         except DrawnElsewhere:  # restored where other rows are drawn
-            self._skip_rest()
+            self._shelf.cut(self.ledger)
             return self._take(n)
         orders = self._by_id(self.plan, rows.orders)
         return Draft(orders, np.array(rows.sizes), Marginals(self.plan.marginals), {})
@@ -125,7 +125,7 @@ class ExchangeableLearner(Learner, Generic[P]):
         """
         least = check_integer("least", least, 1)
         with self._lock:
-            self._skip_rest()
+            self._shelf.cut(self.ledger)
             self._publish(least, given)
             assert self.plan is not None
             first = self.ledger.next
@@ -143,11 +143,6 @@ class ExchangeableLearner(Learner, Generic[P]):
             n = len(rows.sizes)
         self._plans += 1
         self._shelf.put(self.plan, n, self.ledger, self._rng, rows)
-
-    def _skip_rest(self) -> None:
-        """Close the rows of the plan that have not been asked."""
-        if self._left:
-            self.ledger.settle(self.ledger.open(self._left), missing=True)
 
     @staticmethod
     def _by_id(plan: Plan, orders: Ints) -> Ints:
@@ -248,7 +243,7 @@ class ExchangeableLearner(Learner, Generic[P]):
             return np.where(known[order[at]] == ids, order[at], -1)
 
         self._rearrange(sources(roster.ids), sources(np.array(sorted(roster.paused), np.int64)))
-        self._skip_rest()
+        self._shelf.cut(self.ledger)
         self.roster, self.m, self._since = roster, roster.m, self._plans
         more = np.zeros(roster.next_id - len(self.selections), np.int64)
         self.selections = np.append(self.selections, more)

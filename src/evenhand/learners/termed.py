@@ -60,7 +60,7 @@ class TermedLearner(ExchangeableLearner[P]):
             before = self.terms
             self._agree(terms)
             self.past_terms = (*self.past_terms, (self.queries, before))
-            self._skip_rest()
+            self._shelf.cut(self.ledger)
 
     def _agree(self, given: Terms | Mapping[str, Any] | None) -> None:
         """Take over terms, and pause the arms that they take out."""
