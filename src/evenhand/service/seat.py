@@ -59,6 +59,7 @@ class Seat:
             self._migrate(found)
         self.reported = self.series = float("-inf")  # when the last report was written
         self.told_of = 0  # entry that it told of
+        self.published = 0  # rows of the newest plan
         log.info(
             "leads",
             extra={
@@ -192,6 +193,7 @@ class Seat:
 
     def _publish(self, least: int) -> Epoch:
         entry, epoch = self.replica.publish(least)
+        self.published = epoch.n
         self._write(entry)
         self.c.execute(
             "insert into epochs(exp, number, first, n, plan, rows, crc, at) "
