@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand.exchange.ledger import MOST
 from evenhand.service import recovery
-from evenhand.service.database import Connection
+from evenhand.service.database import ERRORS, Connection
 from evenhand.service.entries import Entry
 from evenhand.service.release import release
 from evenhand.service.replica import Epoch
@@ -123,8 +123,11 @@ class Seat:
             names = arguments.pop("names", [])  # kept out of the log, so that they can be erased
             try:
                 entry, answer = self.replica.change(call, arguments)
-            except (ValueError, TypeError, KeyError) as error:
-                self._answer(number, {"refused": str(error)})
+            except ERRORS:
+                raise
+            except Exception as error:  # whatever a change stumbles over, the experiment goes on
+                log.warning("refused", extra={"experiment": self.name, "error": repr(error)})
+                self._answer(number, {"refused": str(error) or repr(error)})
                 return
             self._write(entry)
             self._write_arms(dict(zip(answer or [], names, strict=True)) if names else {})
