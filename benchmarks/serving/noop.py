@@ -32,7 +32,7 @@ def fastapi() -> Any:
 
     app = FastAPI()
 
-    @app.post("/")
+    @app.post("/")  # type: ignore[untyped-decorator, unused-ignore]
     async def ask(body: Ask) -> dict[str, Any]:
         return {"decisions": [{"id": "123.4567.q7ht1_hrn1FlyX18", "arms": ["a", "b", "c"]}]}
 

@@ -199,6 +199,15 @@ def data_values() -> Figure:
     return figure
 
 
+def season() -> Figure:
+    """The year of the example: what sellers were due and given."""
+    from examples.season import SOME, play
+
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    plot.course(play()[1], arms=SOME, ax=figure.subplots())
+    return figure
+
+
 def loop() -> Figure:
     """The loop between a learner and the world."""
     figure = Figure(figsize=(8.6, 3.1), layout="constrained")
@@ -255,6 +264,7 @@ FIGURES = {
     "capping": capping,
     "federated": federated,
     "data-values": data_values,
+    "season": season,
 }
 
 if __name__ == "__main__":

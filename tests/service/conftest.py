@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,9 @@ def postgresql(tmp_path_factory):
     database(server.get_uri().replace("/postgres?", "/migrated?")).migrate()
     yield server
     server.cleanup()
+    left = Path(folder) / "data" / "postmaster.pid"
+    if left.exists():  # started again after a crash, and not known to its handle
+        os.kill(int(left.read_text().split()[0]), signal.SIGINT)
 
 
 def new_postgresql(server):

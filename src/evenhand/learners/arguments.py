@@ -24,6 +24,7 @@ LATER: dict[str, Any] = {
     "terms": None,
     "watch": False,
 }
+USUAL = LATER | {"watch": True}  # what learners do not mention of themselves
 
 
 def options(kind: type) -> list[str]:

@@ -227,7 +227,7 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
-        effective, squares = self.evidence.seen, self.evidence.weighted[:, :, 2]
+        effective, squares = self.evidence.seen, self.evidence.squares
         effective[1:] *= effective[1:] / np.where(squares > 0.0, squares, 1.0)
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
@@ -282,6 +282,8 @@ class EvenHand(TermedLearner[SetPlan]):
         return plan, queries_to_serve(late + self.evidence.youth, self.m)
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
+        if self.watch and self.evidence.told:
+            self._watch.end(self.evidence)
         self._watch.rearrange(source)
         self.evidence.rearrange(source, away)
         self._watch.mark(self.evidence)

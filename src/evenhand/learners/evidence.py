@@ -94,7 +94,7 @@ def fields(m: int, k: int) -> Fields:
         "merit": number,
         "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
-        "orders": Field(-1, m - 1, (ANY, k), _sets),
+        "orders": Field(-1, 2**31, (ANY, k), _sets),  # those beyond the arms are not read
         "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
@@ -134,7 +134,7 @@ class Evidence:
         (m, 3) per arm, over the larger sets with it, e being a reward less its forecast: 1, e and
         e^2.
     orders, rewards
-        The larger sets that are kept, and what they brought.
+        The larger sets that are kept, and what they brought; behind the columns come paused arms.
     carried
         (k - 1, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
         change of arms or of what they are worth: what is forecast now is added when merits are
@@ -192,6 +192,11 @@ class Evidence:
         return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
 
     @property
+    def squares(self) -> Floats:
+        """(k - 1, m) sum of squared weights by size, from 2 on, and arm."""
+        return self._with_carried(self.expected)[:, :, 2]
+
+    @property
     def age(self) -> int:
         """How many rewards are remembered, of the mean arm."""
         return self.told - int(self.start.sum() / self.m)
@@ -241,7 +246,9 @@ class Evidence:
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        orders, rewards = self.orders.astype(np.int64), self.rewards.astype(np.float64)
+        here = np.all(self.orders < self.m, axis=1)  # sets with a paused arm wait for it
+        orders = self.orders[here].astype(np.int64)
+        rewards = self.rewards[here].astype(np.float64)
         sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
         add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
         return sums, Kept(orders, looks)
@@ -332,15 +339,15 @@ class Evidence:
         self.cells[leave] = own
         rows = np.concatenate([columns.pack(self), self.away])
         self.away = rows[away]
-        places = np.full(old, -1)
-        places[source[stays]] = stays
+        places = np.full(len(rows), -1)
+        known = np.flatnonzero(source >= 0)
+        places[source[known]], places[away] = known, m + np.arange(len(away))
+        if m + len(away) >= 2**15 and self.orders.dtype == np.int16:
+            self.orders = self.orders.astype(np.int32)
         self.orders, kept = columns.in_columns(self.orders, places)
         self.rewards, self.m = self.rewards[kept], m
         columns.unpack(self, rows[source])
-        new = source < 0
-        self._begin(new)
-        if m >= 2**15 and self.orders.dtype == np.int16:
-            self.orders = self.orders.astype(np.int32)
+        self._begin(source < 0)
         self.expected = model.expectations(
             self.worth, self.extra, self.gamma, self.met, self.worth
         )[0]
@@ -353,7 +360,7 @@ class Evidence:
         """
         self.carried[:, column] = 0.0
         self._drop(np.array([column]))
-        places = np.arange(self.m)
+        places = np.arange(self.m + len(self.away))
         places[column] = -1
         self.orders, kept = columns.in_columns(self.orders, places)
         self.rewards = self.rewards[kept]

@@ -188,7 +188,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     # ---- arms that come and go ----
 
     def add(self, names: Sequence[str] | int) -> Ints:
-        """Let new arms join from the next query on; return their ids.
+        """Let new arms join from the next query on; return their ids, in the order of the names.
 
         Parameters
         ----------
@@ -206,7 +206,9 @@ class ExchangeableLearner(Learner, Generic[P]):
         with self._lock:
             before = self.roster
             self._change(before.add(names, self.queries))
-            return np.setdiff1d(self.roster.ids, before.ids)
+            if before.names is None:
+                return np.arange(before.next_id, self.roster.next_id)
+            return np.array(self.roster.find(names))  # one that is back has a smaller id
 
     def retire(self, arms: Any) -> None:
         """Let arms leave, given by id or name, one or a list: what was known of them is forgotten.
@@ -258,7 +260,8 @@ class ExchangeableLearner(Learner, Generic[P]):
         now, behind those a paused arm, or -1 for a newcomer; ``away`` the same for paused arms.
         """
         raise TypeError(
-            f"{type(self).__name__} cannot change its arms while it runs; make a new one"
+            f"{type(self).__name__} cannot change its arms while it runs; make a new one, or take "
+            "EvenHand, which can"
         )
 
     def _settle(self, rows: slice | Ints) -> None:

@@ -12,7 +12,14 @@ from evenhand.exchange import FullSetPlan, Roster
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.learners import full_evidence
 from evenhand.learners.curves import Extrapolation
-from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, Conclusions, FullEvidence
+from evenhand.learners.full_evidence import (
+    COUNTED,
+    SQUARE,
+    WEIGHT,
+    Conclusions,
+    FullEvidence,
+    shrink,
+)
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import (
@@ -25,6 +32,7 @@ from evenhand.learners.proportional import (
 from evenhand.learners.termed import TermedLearner
 from evenhand.policy import Bounds, Terms
 from evenhand.randomness.streams import Seed
+from evenhand.subsets.full_sets import coefficients
 from evenhand.typing import Bools, Floats, Ints
 
 
@@ -185,7 +193,7 @@ class FullSets(TermedLearner[FullSetPlan]):
         )
 
     def _policy(self, found: Conclusions) -> Floats:
-        values = self._joined(found)[0] if len(self._before) else found.shrunk
+        values = shrink(*self._joined(found)) if len(self._before) else found.shrunk
         return self._share_out(values, mixing_rate(self.queries, self.m))
 
     def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
@@ -201,7 +209,10 @@ class FullSets(TermedLearner[FullSetPlan]):
         return bounds
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
-        known = np.column_stack(self._joined(self.evidence.estimate()))
+        value, variance = self._joined(self.evidence.estimate())
+        # where no reward was a surprise so far, the next one may be
+        least = (coefficients(self.m, self.k)[0] / max(self.evidence.told, 1)) ** 2
+        known = np.column_stack([value, np.where(variance > 1e-12, variance, least)])
         every = np.concatenate([known, self._away, [[0.0, np.inf]]])  # the last is a newcomer
         before = every[source]
         self._before = before if np.isfinite(before[:, 1]).any() else before[:0]

@@ -80,5 +80,9 @@ class URS(ExchangeableLearner[SetPlan]):
     def _rearrange(self, source: Ints, away: Ints) -> None:
         """There is nothing it knows."""
 
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._set_parts(arrays)
+        self.plan, _ = self._make_plan()  # of the arms that there are now
+
     def _fields(self) -> Fields:
         return {}
