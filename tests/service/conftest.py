@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import signal
 import tempfile
 from functools import cache
@@ -44,6 +45,7 @@ def postgresql(tmp_path_factory):
     left = Path(folder) / "data" / "postmaster.pid"
     if left.exists():  # started again after a crash, and not known to its handle
         os.kill(int(left.read_text().split()[0]), signal.SIGINT)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def new_postgresql(server):
