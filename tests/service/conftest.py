@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import shutil
+import signal
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -40,6 +42,10 @@ def postgresql(tmp_path_factory):
     database(server.get_uri().replace("/postgres?", "/migrated?")).migrate()
     yield server
     server.cleanup()
+    left = Path(folder) / "data" / "postmaster.pid"
+    if left.exists():  # started again after a crash, and not known to its handle
+        os.kill(int(left.read_text().split()[0]), signal.SIGINT)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def new_postgresql(server):

@@ -1,5 +1,6 @@
 """The service as its users meet it, over HTTP, started by one command."""
 
+import json
 import subprocess
 import sys
 import time
@@ -250,3 +251,29 @@ def test_web_workers_start_without_the_compiler():
     code = "import sys, evenhand.service.web_process; print('numba' in sys.modules)"
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_an_arm_that_has_just_joined_is_shown_by_its_name(service):
+    """A worker may lease rows of an arm before it has heard of its name."""
+    new = {"name": "j", "arms": ARMS, "k": 3, "seed": 1}
+    assert service.call("POST", "/v1/experiments", new)[0] == 201
+    source = database(str(service.folder / "evenhand.db"))
+    c = source.connect()
+    (number,) = c.execute("select id from experiments where name='j'")[0]
+    said = json.dumps({"n": 3, "names": ["new 1", "new 2", "new 3"]})
+    with c.transaction():  # as another worker would ask for it
+        c.execute(
+            "insert into changes(exp, call, arguments, key, at) values(?,'add',?,'',0)",
+            (number, said),
+        )
+    shown, deadline = set(), time.monotonic() + 20
+    while not shown >= {"new 1", "new 2", "new 3"} and time.monotonic() < deadline:
+        shown |= {arm for row in ask(service, "/v1/experiments/j", 20) for arm in row["arms"]}
+    c.close()
+    assert shown == {*ARMS, "new 1", "new 2", "new 3"}
+
+
+def test_strangers_cannot_fill_the_memory_with_paths(service):
+    for i in range(20):
+        assert service.call("GET", f"/made-up-{i}", key=None)[0] == 401
+    assert "made-up" not in service.call("GET", "/metrics")[1].decode()

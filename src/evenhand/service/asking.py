@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.service import messages, tells
+from evenhand.service.committer import Unavailable
 from evenhand.service.database import Connection
 from evenhand.service.problems import Problem
 from evenhand.service.receipts import UNLEARNT, Receipt
@@ -26,7 +27,7 @@ async def ask(request: Request) -> Answer:
     drawn = await _draw(request.worker, view, n)
     if view.rewards.get("activation") == "ask":
         await within(_note_shown(request.worker, view, [d for d in drawn if d.learns]))
-    return Answer(render(view, drawn))
+    return Answer(await _rendered(request.worker, view, drawn))
 
 
 async def _draw(worker: Worker, view: View, n: int) -> list[Drawn]:
@@ -41,6 +42,17 @@ async def _draw(worker: Worker, view: View, n: int) -> list[Drawn]:
             fresh = worker.fresh
         drawn.append(row)
     return drawn
+
+
+async def _rendered(worker: Worker, view: View, drawn: list[Drawn]) -> bytes:
+    try:
+        return render(view, drawn)
+    except KeyError:  # an arm that has just joined
+        await worker.poll()
+    try:
+        return render(view, drawn)
+    except KeyError:
+        raise Unavailable("rows hold an arm that is not known here") from None
 
 
 def render(view: View, drawn: list[Drawn]) -> bytes:
@@ -60,7 +72,8 @@ async def _ask_once(request: Request, view: View, n: int, twice: str) -> Answer:
     if not 1 <= len(twice) <= 200:
         raise Problem(400, f"Idempotency-Key must have 1 to 200 characters, got {len(twice)}")
     drawn = await _draw(request.worker, view, n)
-    answer, digest = render(view, drawn), hashlib.sha256(b"%d" % n).digest()
+    answer = await _rendered(request.worker, view, drawn)
+    digest = hashlib.sha256(b"%d" % n).digest()
     learnt = [d for d in drawn if d.learns]
     waits = view.rewards.get("activation") == "ask"
 

@@ -15,7 +15,7 @@ from typing import Any
 from evenhand.service import parent, report
 from evenhand.service.database import DATABASE, ERRORS, Connection, Database, database, wait_for
 from evenhand.service.logs import log_as_json
-from evenhand.service.pace import AHEAD
+from evenhand.service.pace import AHEAD, EARLY
 from evenhand.service.replica import SERVED, make_learner
 from evenhand.service.seat import LEASE, Lost, Seat, elect
 
@@ -100,8 +100,11 @@ class Folder:
             )
         )
         for experiment, seat in list(self.seats.items()):
-            ahead = rates.get(experiment, 0.0) * AHEAD
-            low = left.get(experiment, 0) <= ahead / 2 and not seat.archived
+            rate = rates.get(experiment, 0.0)
+            ahead = rate * AHEAD
+            # a long plan may be followed early: that makes its successor hardly staler
+            least_left = max(ahead / 2, min(rate * EARLY, seat.published / 2))
+            low = left.get(experiment, 0) <= least_left and not seat.archived
             due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= FOLD_EVERY
             if low or due:
                 least = max(1, round(ahead)) if low else None

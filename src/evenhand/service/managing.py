@@ -83,8 +83,8 @@ async def pause(request: Request) -> Answer:
 
 
 async def resume(request: Request) -> Answer:
-    """Hand out rows again."""
-    return await _set(request, "resume", "paused=?", (0,))
+    """Hand out rows again; a folder that could not go on tries again."""
+    return await _set(request, "resume", "paused=?, broken=null", (0,))
 
 
 async def archive(request: Request) -> Answer:

@@ -1,6 +1,7 @@
 """How fast the service goes round."""
 
 AHEAD = 0.1  # seconds of traffic that are published and leased ahead
+EARLY = 0.25  # seconds of traffic at which a long plan is followed by the next
 POLL = 0.2  # seconds between a web worker's looks at what changed
 STALE = 0.7  # seconds after a look for which rows may be handed out
 WAIT = 0.3  # seconds that an asker waits for a row that can be learnt from

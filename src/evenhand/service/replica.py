@@ -115,7 +115,7 @@ class Replica:
         before = self.snapshot()
         try:
             answer = CHANGES[call](self, **arguments)
-        except (ValueError, TypeError):
+        except Exception:
             self._restore(*before)
             raise
         return self._followed(entries.change(call, arguments)), answer

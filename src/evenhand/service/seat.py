@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand.exchange.ledger import MOST
 from evenhand.service import recovery
-from evenhand.service.database import Connection
+from evenhand.service.database import ERRORS, Connection
 from evenhand.service.entries import Entry
 from evenhand.service.release import release
 from evenhand.service.replica import Epoch
@@ -59,6 +59,7 @@ class Seat:
             self._migrate(found)
         self.reported = self.series = float("-inf")  # when the last report was written
         self.told_of = 0  # entry that it told of
+        self.published = 0  # rows of the newest plan
         log.info(
             "leads",
             extra={
@@ -122,8 +123,11 @@ class Seat:
             names = arguments.pop("names", [])  # kept out of the log, so that they can be erased
             try:
                 entry, answer = self.replica.change(call, arguments)
-            except (ValueError, TypeError, KeyError) as error:
-                self._answer(number, {"refused": str(error)})
+            except ERRORS:
+                raise
+            except Exception as error:  # whatever a change stumbles over, the experiment goes on
+                log.warning("refused", extra={"experiment": self.name, "error": repr(error)})
+                self._answer(number, {"refused": str(error) or repr(error)})
                 return
             self._write(entry)
             self._write_arms(dict(zip(answer or [], names, strict=True)) if names else {})
@@ -192,6 +196,7 @@ class Seat:
 
     def _publish(self, least: int) -> Epoch:
         entry, epoch = self.replica.publish(least)
+        self.published = epoch.n
         self._write(entry)
         self.c.execute(
             "insert into epochs(exp, number, first, n, plan, rows, crc, at) "

@@ -122,7 +122,8 @@ class App:
             await send({"type": "http.response.body", "body": body})
         else:
             await _stream(body, send)
-        self.metrics.count(name, status, time.perf_counter() - began)
+        known = name in self.routes or name in OPEN  # else anybody could make up more
+        self.metrics.count(name if known else "none", status, time.perf_counter() - began)
 
     async def _answer(self, scope: Any, receive: Any, name: str, parts: list[str]) -> Answer:
         if name in OPEN:

@@ -2,7 +2,8 @@
 
 from alembic import context
 
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, render_as_batch=True, transactional_ddl=True)
-with context.begin_transaction():
-    context.run_migrations()
+if hasattr(context, "config"):  # else it is only imported
+    connection = context.config.attributes["connection"]
+    context.configure(connection=connection, render_as_batch=True, transactional_ddl=True)
+    with context.begin_transaction():
+        context.run_migrations()
