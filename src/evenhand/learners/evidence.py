@@ -215,20 +215,19 @@ class Evidence:
             self._keep(rows.orders[large], rewards[large, 0])
 
     def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
-        """Keep larger sets; when there are enough, add all of them against the forecast."""
+        """Keep larger sets until there are enough."""
         self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
         self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
         if self.orders.nbytes > inference.BELIEFS.kept * self.m:
-            self._add(self._linearised(self.forecast)[0])
-            self.orders, self.rewards = self.orders[:0], self.rewards[:0]
             self.keeping = 0
 
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
         looks = np.empty((len(self.orders), self.k + 2))
-        add_sets(sums, forecast, self.low, self.orders, self.rewards, looks)
-        return sums, Kept(self.orders, looks)
+        kept = Kept(self.orders, looks, np.zeros((self.m, 2)))
+        add_sets(sums, forecast, self.low, kept, self.rewards)
+        return sums, kept
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -243,9 +242,6 @@ class Evidence:
         if self.faded != other.faded or self.gamma != other.gamma:
             raise ValueError("evidence must have the same forecast to be merged; see branch")
         self._found = None
-        if self.keeping and not other.keeping:  # that one had too many, so there are too many here
-            self._add(self._linearised(self.forecast)[0])
-            self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
         mine = (self.singles, self.weighted, self.carried, *self.sums)
         given = (other.singles, other.weighted, other.carried, *other.sums)
         for array, more in zip(mine, given, strict=True):
@@ -351,10 +347,10 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, Kept(self.orders, np.empty((0, self.k + 2)))
-        for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
-            if self.keeping:
-                sums, kept = self._linearised(forecast)
+        for _ in range(2 if self.keeping else 1):
+            sums, kept = self._linearised(forecast)
+            if not self.keeping:
+                sums, kept = sums.join(self.sums), kept._replace(orders=self.orders[:0])
             against = forecast, hyper, self.low
             found, posterior, forecast, hyper = inference.fit(
                 self.told, self.singles, sums, kept, *against

@@ -158,10 +158,12 @@ def fit(
     right[m:-1] -= prior[m:-1] * extra
     right[-1] += prior[-1] * (1.0 - gamma)
     posterior = Posterior(information, prior)
+    steep = noise[1] * (1.0 - 2.0 * np.clip(x - low, model.EDGE, 1.0 - model.EDGE)) / variance
+    right[-1] += _room(posterior, kept.sinking, prior, forecast, steep, held)
 
     def exact(vector: Floats) -> Floats:
         result = prior * vector
-        times(*kept, vector, result)
+        times(kept.orders, kept.looks, vector, result)
         return result
 
     step = refine(posterior, exact, right) if len(kept.orders) else posterior.solve(right)
@@ -172,13 +174,41 @@ def fit(
     free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
     spread = float(((found - centre) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
-    free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
-    loss = m * float((extra**2).sum() / (held**2).sum())
+    share = m * held**2 / float((held**2).sum())
+    free = float((share * np.clip(1.0 - prior[m:-1] * variances[m:-1], 0.0, 1.0)).sum())
+    loss = float((share * (extra / held) ** 2).sum())
     loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
     gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss))
+
+
+def _room(
+    posterior: Posterior,
+    sinking: Floats,
+    prior: Floats,
+    forecast: Forecast,
+    steep: Floats,
+    held: Floats,
+) -> float:
+    """How the room that data leave to the arms grows with the curvature.
+
+    A curvature is as likely as all values of x and eta with it are together, not as the best of
+    them: to the score of these comes the slope of -1/2 log det of the precision, along the ridge
+    on which x and eta follow the curvature, with x in the scale in which its prior is the
+    conjugate one, and eta over x.
+    """
+    m = len(held)
+    x, gamma = forecast.worth, forecast.gamma
+    ridge, (xx, xe, ee) = posterior.given_curve()
+    ridge = ridge[:m]
+    crowd = sinking[:, 0] / np.maximum(1.0 - gamma * x, model.LEAST)
+    growth = 1.0 + gamma * float((crowd * ridge).sum()) / max(float((crowd * x).sum()), 1e-300)
+    sunk = ((xx + 2.0 * xe + ee) * sinking[:, 0] - (xe + ee) * sinking[:, 1]).sum()
+    scales = (1.0 - 0.5 * prior[:m] * xx) * steep * ridge
+    scales += (1.0 - prior[m:-1] * ee) * ridge / held
+    return growth * float(sunk) - float(scales.sum())
 
 
 def weigh(

@@ -91,6 +91,18 @@ class Sums(NamedTuple):
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
 
+    @property
+    def up(self) -> float:
+        """What faded sums are to be multiplied by, to count as the rewards they are worth."""
+        # a sum of weights w is worth (sum w)^2 / sum w^2 rewards
+        return float(self.weight[0] / self.weight[1]) if self.weight[1] > 0.0 else 1.0
+
+    def join(self, other: "Sums") -> "Sums":
+        """Both together, each counting as the rewards it is worth."""
+        pairs = zip(self[:-1], other[:-1], strict=True)
+        return Sums(*(self.up * a + other.up * b for a, b in pairs), np.ones(2))
+
+
 class Kept(NamedTuple):
     """Larger sets that are kept, and what :func:`times` needs of them.
 
@@ -100,10 +112,14 @@ class Kept(NamedTuple):
         (n, k) members, -1 behind them.
     looks
         (n, k + 2) what the others leave to each member, the slope in the curvature, and 1/v.
+    sinking
+        (m, 2) per arm, with l what the others leave to it and s how fast that sinks as the
+        curvature grows, worths being fixed: sums of l s/v and s/v.
     """
 
     orders: Shorts
     looks: Floats
+    sinking: Floats
 
 
 @compiled
@@ -191,10 +207,10 @@ def add_set(
 
 
 @compiled
-def add_sets(
-    sums: Sums, forecast: Forecast, low: float, orders: Shorts, rewards: Singles, looks: Floats
-) -> None:
-    """Add sets, and write what :func:`times` needs of them into the looks of :class:`Kept`."""
+def add_sets(sums: Sums, forecast: Forecast, low: float, kept: Kept, rewards: Singles) -> None:
+    """Add kept sets, and fill in their looks and sinking."""
+    orders, looks, sinking = kept
+    worth, gamma = forecast.worth, forecast.gamma
     n, k = orders.shape
     for i in range(n):
         r = 0
@@ -203,6 +219,15 @@ def add_sets(
         seen = look(forecast, low, orders[i], r, looks[i])
         add_set(sums, forecast, orders[i], r, looks[i], seen, rewards[i])
         looks[i, k], looks[i, k + 1] = seen[3], 1.0 / seen[5]
+        crowd = 0.0
+        for j in range(r):
+            crowd += worth[orders[i, j]] / max(1.0 - gamma * worth[orders[i, j]], LEAST)
+        for j in range(r):
+            a = orders[i, j]
+            others = crowd - worth[a] / max(1.0 - gamma * worth[a], LEAST)
+            sinks = looks[i, j] * others / seen[5]
+            sinking[a, 0] += looks[i, j] * sinks
+            sinking[a, 1] += sinks
 
 
 @compiled
