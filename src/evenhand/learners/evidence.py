@@ -349,15 +349,12 @@ class Evidence:
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
         for _ in range(2 if self.keeping else 1):
             sums, kept = self._linearised(forecast)
-            if not self.keeping:
-                sums, kept = sums.join(self.sums), kept._replace(orders=self.orders[:0])
-            against = forecast, hyper, self.low
-            found, posterior, forecast, hyper = inference.fit(
-                self.told, self.singles, sums, kept, *against
-            )
+            told = self.told, self.singles, sums, kept, self.sums
+            found, posterior, forecast, hyper = inference.fit(*told, forecast, hyper, self.low)
             if self.keeping:
                 forecast = forecast._replace(reference=forecast.worth)
-        met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
+        saturation = sums.join(self.sums).saturation
+        met = saturation[:, 1] / np.maximum(saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )

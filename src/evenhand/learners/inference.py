@@ -124,14 +124,17 @@ def fit(
     singles: Floats,
     sums: Sums,
     kept: Kept,
+    later: Sums,
     forecast: Forecast,
     hyper: Hyper,
     low: float,
 ) -> Fit:
     """Go one step from a forecast to the next: noise, posterior, hyperparameters.
 
-    ``told`` is the number of rewards. Where the larger sets are kept, the step is exact.
+    ``told`` is the number of rewards, ``sums`` are those of the kept sets, ``later`` those of sets
+    that were not kept. What kept sets have to say is solved exactly.
     """
+    rest, sums = Information(later, forecast.reference), sums.join(later)
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
     q = _spread(x, low)
@@ -162,15 +165,16 @@ def fit(
     right[-1] += _room(posterior, kept.sinking, prior, forecast, steep, held)
 
     def exact(vector: Floats) -> Floats:
-        result = prior * vector
+        result = prior * vector + rest.times(vector)
         times(kept.orders, kept.looks, vector, result)
         return result
 
-    step = refine(posterior, exact, right) if len(kept.orders) else posterior.solve(right)
+    # of all sets together the kept ones are soon a small part, and less is left to refine
+    step = refine(posterior, exact, right, 2 if later.weight[0] else 8)
     found, extra = x + step[:m], extra + step[m:-1]
     variances = posterior.variances()
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
-    centre = max(float(found.mean()), 1.0 / (told + 2.0))
+    centre = max(float(np.minimum(found, low + 1.0).mean()), 1.0 / (told + 2.0))
     free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
     spread = float(((found - centre) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
@@ -226,7 +230,9 @@ def weigh(
         error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
         parts = np.maximum(by_model, 0.0)
         shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
-        by_model = by_model + shared / (shared.sum() + level_variance) * gap
+        part = shared / (shared.sum() + level_variance)
+        by_model = by_model + part * gap
+        variance = variance + part**2 * level_variance
     merit, total_variance = by_model.copy(), variance.copy()
     known = np.isfinite(free_variance)
     if known.any():

@@ -207,6 +207,13 @@ def add_set(
 
 
 @compiled
+def _sinks(worth: float, gamma: float) -> float:
+    """How fast what an arm leaves sinks with the curvature, relatively: not below what is left."""
+    left = 1.0 - gamma * worth
+    return worth / left if left > LEAST else 0.0
+
+
+@compiled
 def add_sets(sums: Sums, forecast: Forecast, low: float, kept: Kept, rewards: Singles) -> None:
     """Add kept sets, and fill in their looks and sinking."""
     orders, looks, sinking = kept
@@ -221,11 +228,10 @@ def add_sets(sums: Sums, forecast: Forecast, low: float, kept: Kept, rewards: Si
         looks[i, k], looks[i, k + 1] = seen[3], 1.0 / seen[5]
         crowd = 0.0
         for j in range(r):
-            crowd += worth[orders[i, j]] / max(1.0 - gamma * worth[orders[i, j]], LEAST)
+            crowd += _sinks(worth[orders[i, j]], gamma)
         for j in range(r):
             a = orders[i, j]
-            others = crowd - worth[a] / max(1.0 - gamma * worth[a], LEAST)
-            sinks = looks[i, j] * others / seen[5]
+            sinks = looks[i, j] * (crowd - _sinks(worth[a], gamma)) / seen[5]
             sinking[a, 0] += looks[i, j] * sinks
             sinking[a, 1] += sinks
 

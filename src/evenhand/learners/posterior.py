@@ -154,7 +154,7 @@ class Posterior:
 
 
 def refine(
-    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int = 8
+    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int
 ) -> Floats:
     """Solve with the exact information, by conjugate gradients from what is kept of it.
 
