@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.learners.model import Forecast, Sums, add_sets, expectations, times
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, expectations, times
 from evenhand.learners.posterior import RIDGE, Information, Posterior, refine
 
 
@@ -45,9 +45,16 @@ class Case:
         if same:
             self.orders[:] = self.orders[0]
         self.rewards = rng.random(n).astype(np.float32)
-        self.sums, self.kept = Sums.blank(m, k), np.empty((n, k + 2))
-        add_sets(self.sums, self.forecast, 0.0, self.orders, self.rewards, self.kept)
+        self.look()
         self.exact, self.score = self.dense()
+
+    def look(self):
+        m, n, k = self.m, len(self.orders), self.k
+        self.sums, self.kept = (
+            Sums.blank(m, k),
+            Kept(self.orders, np.empty((n, k + 2)), np.zeros((m, 2))),
+        )
+        add_sets(self.sums, self.forecast, 0.0, self.kept, self.rewards)
 
     def gradient(self, members):
         """Slopes of b in x and in the curvature, and of the losses in eta.
@@ -118,7 +125,7 @@ def test_cells_are_blocks_and_products_of_the_full_matrix(case, information):
 def test_products_with_kept_sets_are_those_of_the_full_matrix(case):
     vector, result = np.random.default_rng(1).normal(size=(2, 15))
     expected = result + case.exact @ vector
-    times(case.orders, case.kept, vector, result)
+    times(case.orders, case.kept.looks, vector, result)
     np.testing.assert_allclose(result, expected, rtol=1e-7, atol=1e-7)
 
 
@@ -156,6 +163,34 @@ def test_a_posterior_is_the_inverse_of_the_formula_and_the_prior(case, informati
     variance, shared = posterior.of_merits(merits)
     np.testing.assert_allclose(variance, np.diag(covariance), rtol=1e-5)
     np.testing.assert_allclose(shared, covariance.sum(axis=1), rtol=1e-5, atol=1e-9)
+
+
+def test_what_is_left_if_the_curvature_is_known(case, information):
+    prior = case.prior(np.random.default_rng(3))
+    inverse = np.linalg.inv(formula(information) + np.diag(prior))
+    ridge, blocks = Posterior(information, prior).given_curve()
+    np.testing.assert_allclose(ridge, inverse[-1] / inverse[-1, -1], rtol=1e-5, atol=1e-8)
+    left = inverse - np.outer(inverse[-1], inverse[-1]) / inverse[-1, -1]
+    x, eta = np.arange(case.m), np.arange(case.m) + case.m
+    expected = left[x, x], left[x, eta], left[eta, eta]
+    np.testing.assert_allclose(blocks, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_sinking_is_the_slope_of_the_blocks_in_the_curvature(case):
+    """Of blocks g g' with v fixed; the last is twice the second less the first."""
+    f = case.forecast._replace(noise=np.array([0.2, 0.0]))
+    ends = []
+    for step in (1e-5, -1e-5):
+        case.forecast = f._replace(gamma=f.gamma + step)
+        case.look()
+        ends.append(case.sums.cells[:, :3].T)
+    case.forecast = f
+    case.look()
+    one, other = case.kept.sinking.T
+    slopes = (ends[0] - ends[1]) / 2e-5
+    np.testing.assert_allclose(
+        slopes, [-2.0 * one, other - 2.0 * one, 2.0 * (other - one)], rtol=1e-6
+    )
 
 
 def dense_jacobian(merits):
@@ -198,8 +233,7 @@ def test_a_posterior_is_never_indefinite(m, k, n, same, flat, seed):
     reference = np.full(m, 0.3) if flat else case.forecast.reference
     if flat:  # as in the beginning
         case.forecast = case.forecast._replace(worth=reference.copy(), reference=reference)
-        case.sums = Sums.blank(m, case.k)
-        add_sets(case.sums, case.forecast, 0.0, case.orders, case.rewards, case.kept)
+        case.look()
     information = Information(case.sums, reference)
     scale = np.abs(information.along).max()
     product = np.stack([information.times(row) for row in np.eye(2 * m + 1)])

@@ -110,7 +110,7 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 3
+    trajectory = 4
     evidence: Evidence
 
     def __init__(

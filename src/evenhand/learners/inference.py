@@ -134,7 +134,9 @@ def fit(
     ``told`` is the number of rewards, ``sums`` are those of the kept sets, ``later`` those of sets
     that were not kept. What kept sets have to say is solved exactly.
     """
-    rest, sums = Information(later, forecast.reference), sums.join(later)
+    some_later = later.weight[0] > 0.0
+    rest = Information(later, forecast.reference) if some_later else None
+    sums = sums.join(later) if some_later else sums
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
     q = _spread(x, low)
@@ -165,12 +167,14 @@ def fit(
     right[-1] += _room(posterior, kept.sinking, prior, forecast, steep, held)
 
     def exact(vector: Floats) -> Floats:
-        result = prior * vector + rest.times(vector)
+        result = prior * vector
+        if rest is not None:
+            result += rest.times(vector)
         times(kept.orders, kept.looks, vector, result)
         return result
 
     # of all sets together the kept ones are soon a small part, and less is left to refine
-    step = refine(posterior, exact, right, 2 if later.weight[0] else 8)
+    step = refine(posterior, exact, right, 1 if some_later else 8)
     found, extra = x + step[:m], extra + step[m:-1]
     variances = posterior.variances()
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
@@ -201,7 +205,7 @@ def _room(
     A curvature is as likely as all values of x and eta with it are together, not as the best of
     them: to the score of these comes the slope of -1/2 log det of the precision, along the ridge
     on which x and eta follow the curvature, with x in the scale in which its prior is the
-    conjugate one, and eta over x.
+    conjugate one, and eta over x. Of the posterior the arms' own blocks are taken: equation (10).
     """
     m = len(held)
     x, gamma = forecast.worth, forecast.gamma

@@ -90,7 +90,6 @@ class Sums(NamedTuple):
         cells = np.zeros((m, 5 + 2 * DIRECTIONS))
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
-
     @property
     def up(self) -> float:
         """What faded sums are to be multiplied by, to count as the rewards they are worth."""
@@ -100,7 +99,8 @@ class Sums(NamedTuple):
     def join(self, other: "Sums") -> "Sums":
         """Both together, each counting as the rewards it is worth."""
         pairs = zip(self[:-1], other[:-1], strict=True)
-        return Sums(*(self.up * a + other.up * b for a, b in pairs), np.ones(2))
+        cells, curve, saturation, scatter = (self.up * a + other.up * b for a, b in pairs)
+        return Sums(cells, curve, saturation, scatter, np.ones(2))
 
 
 class Kept(NamedTuple):
