@@ -10,8 +10,8 @@ from importlib import import_module
 from benchmarks import page
 from benchmarks.harness import machine
 
-ALL = ["cascades", "runs", "designs", "merits", "footprint", "growth"]
-EVERY = [*ALL, "gpu"]  # needs a card, so that it runs only by name
+ALL = ["cascades", "runs", "designs", "samples", "merits", "slow", "footprint", "growth"]
+EVERY = [*ALL, "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 
 def main(names: list[str]) -> None:

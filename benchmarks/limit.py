@@ -104,8 +104,8 @@ def places(orders: Ints, sizes: Ints, choose: Ints, starts: Ints) -> Ints:
 class KnownValues(Evidence):
     """Evidence whose forecast is the truth, and whose merits are the free ones alone.
 
-    Its sums are the learner's own, over a model of worth 0, of rewards less what sets are truly
-    worth. Where nothing was seen of an arm at some size, the truth stands in.
+    Its sums are the learner's own, of rewards less what sets are truly worth. Where nothing was
+    seen of an arm at some size, the truth stands in.
     """
 
     def __init__(self, truth: Truth) -> None:
@@ -120,11 +120,10 @@ class KnownValues(Evidence):
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
         sizes = rows.sizes[:, 0]
-        value = np.where(sizes > 1, self.truth.look(rows.orders, sizes), 0.0)  # z of one arm is y
-        nothing = self.forecast._replace(worth=np.zeros(self.m))
-        against = self.sums, nothing, self.low, True  # no set is added to the model's sums
-        surprises = rewards - value[:, None]
-        told, largest = evidence.absorb(self.singles, self.weighted, *against, *rows, surprises)
+        looks = np.full((len(sizes), self.k + 3), np.nan)  # there is no model of noise
+        looks[:, -1] = rewards[:, 0] - self.truth.look(rows.orders, sizes)
+        free = self.singles, self.weighted, self.together, self.expected
+        told, largest = evidence.add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
 

@@ -41,6 +41,9 @@ GAMES = {
     "rare_coverage": lambda: games.rare_coverage(5, np.random.default_rng(1)),
     "random_additive": lambda: games.random_additive(5, 5, np.random.default_rng(1)),
     "best_member": lambda: games.best_member(5, np.random.default_rng(1)),
+    "restricted": lambda: games.Restricted(
+        games.NoisyOr([0.1, 0.25, 0.4, 0.55, 0.7, 0.9]), [5, 0, 3, 2, 1]
+    ),
     "hidden_pair": lambda: games.hidden_pair(5, np.random.default_rng(1)),
     "hard_v0": lambda: games.hard_pair(5, 3, 0.02)[0],
     "hard_v1": lambda: games.hard_pair(5, 3, 0.02)[1],
@@ -71,6 +74,10 @@ DESIGNS = {
     "mixture_all": lambda: designs.Mixture(designs.ConditionalPoisson.fit(MARGINALS), 1.0),
     "mixture_systematic": lambda: designs.Mixture(designs.Systematic.fit(MARGINALS), 0.3),
     "dependent_rounding": lambda: designs.DependentRounding.fit(MARGINALS),
+    "sampford": lambda: designs.Sampford.fit(MARGINALS),
+    "sampford_certain": lambda: designs.Sampford.fit(CERTAIN),
+    "cube": lambda: designs.Cube.fit(MARGINALS, [[3, 1], [1, 5], [4, 9], [1, 2], [5, 6], [9, 5]]),
+    "cube_certain": lambda: designs.Cube.fit(CERTAIN, [3, 1, 4, 1, 5, 9]),
     "systematic": lambda: designs.Systematic.fit(MARGINALS),
     "systematic_certain": lambda: designs.Systematic.fit(CERTAIN),
     "one_of_many": lambda: designs.ConditionalPoisson.fit([0.4, 0.3, 0.2, 0.1]),

@@ -97,3 +97,32 @@ def systematic(marginals, k, start):
 def orders_of(arms):
     """All orders of a set."""
     return [list(o) for o in permutations(arms)]
+
+
+def cube_law(marginals, balance):
+    """The law of the cube method: all orders of the units, and both ways of every step."""
+    m, law = len(marginals), {}
+    equations = np.vstack([np.ones(m), np.asarray(balance).T / marginals])
+
+    def walk(pi, active, waiting, chance):
+        while len(active) <= len(equations) and waiting:
+            active, waiting = [*active, waiting[0]], waiting[1:]
+        if len(active) < 2:
+            chosen = tuple(np.flatnonzero(np.round(pi)))
+            law[chosen] = law.get(chosen, 0.0) + chance
+            return
+        kept = equations[: min(len(equations), len(active) - 1), active]
+        u = np.linalg.svd(kept)[2][-1]  # the direction that all equations leave free
+        here = pi[active]
+        with np.errstate(divide="ignore"):
+            ahead = np.where(u > 0, (1 - here) / u, np.where(u < 0, -here / u, np.inf)).min()
+            back = np.where(u < 0, (here - 1) / u, np.where(u > 0, here / u, np.inf)).min()
+        for step, p in ((ahead, back / (ahead + back)), (-back, ahead / (ahead + back))):
+            then = pi.copy()
+            then[active] = here + step * u
+            then[np.abs(then) < 1e-9], then[np.abs(then - 1) < 1e-9] = 0.0, 1.0
+            walk(then, [a for a in active if 0 < then[a] < 1], waiting, chance * p)
+
+    for order in permutations(range(m)):
+        walk(np.array(marginals, float), [], list(order), 1 / factorial(m))
+    return law

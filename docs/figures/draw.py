@@ -1,5 +1,6 @@
 """Every figure of the documentation: ``make figures`` writes them to docs/img."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +180,34 @@ def federated() -> Figure:
     return figure
 
 
+def data_values() -> Figure:
+    """Error of data values against calls, as docs/figures/data_values.py measured it."""
+    found = json.loads(Path(__file__).with_name("data_values.json").read_text())
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    axes, drawn = figure.subplots(), {BLUE: 0, ORANGE: 0, GREY: 0}
+    for name, curve in found["errors"].items():
+        colour = BLUE if name.startswith("evenhand") else ORANGE if "shapiq" in name else GREY
+        style = ("o-", "s--", "^:")[drawn[colour]]
+        drawn[colour] += 1
+        budgets, errors = [int(budget) for budget in curve], list(curve.values())
+        axes.plot(budgets, errors, style, color=colour, markersize=4, label=name)
+    axes.set(xscale="log", yscale="log", xlabel=f"models trained, of {found['sets']} sets")
+    axes.set_ylabel("root mean squared error")
+    axes.set_xticks(ticks := [100, 200, 400, 800], [str(t) for t in ticks])
+    axes.minorticks_off()
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8.5)
+    return figure
+
+
+def season() -> Figure:
+    """The year of the example: what sellers were due and given."""
+    from examples.season import SOME, play
+
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    plot.course(play()[1], arms=SOME, ax=figure.subplots())
+    return figure
+
+
 def loop() -> Figure:
     """The loop between a learner and the world."""
     figure = Figure(figsize=(8.6, 3.1), layout="constrained")
@@ -234,6 +263,8 @@ FIGURES = {
     "naive-draw": naive_draw,
     "capping": capping,
     "federated": federated,
+    "data-values": data_values,
+    "season": season,
 }
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import __version__
+from evenhand import __version__, merit_command
+from evenhand.service import commands
 
 app = typer.Typer(
     name="evenhand",
@@ -28,6 +29,10 @@ Scheduler = Annotated[
     str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and estimated times.")]
+
+
+app.command()(commands.serve)
+app.add_typer(commands.app, name="service")
 
 
 @app.callback(invoke_without_command=True)
@@ -150,33 +155,7 @@ def report(
     typer.echo(f"wrote {path}")
 
 
-@app.command()
-def merit(
-    game: Annotated[str, typer.Argument(help="Your game as module:function.")],
-    k: Annotated[int, typer.Argument(help="Most arms in a set.")],
-) -> None:
-    """Print the K-Shapley values and the fair policy of a game of yours."""
-    from evenhand.exchange.roster import check_names
-    from evenhand.lab.games import build_game
-    from evenhand.policy import fair_policy
-
-    if ":" not in game:
-        raise ValueError(
-            f"game must be module:function, got {game!r}; "
-            "for a function make in mygame.py write mygame:make"
-        )
-    sys.path.insert(0, str(Path.cwd()))
-    setting = build_game({"kind": game}, k)
-    known, policy = setting.known, fair_policy(setting.known, k)
-    names = check_names(getattr(setting.game, "names", None), len(policy))
-    arms = names or [str(arm) for arm in range(len(policy))]
-    width = max(4, *map(len, arms))
-    typer.echo(f"{'arm':>{width}}      merit     stderr     policy")
-    for arm, *row in zip(arms, known.merit, known.stderr, policy, strict=True):
-        typer.echo(f"{arm:>{width}} " + " ".join(f"{number:10.6f}" for number in row))
-    harmful = [arm for arm, value in zip(arms, known.merit, strict=True) if value < 0.0]
-    if harmful:
-        typer.echo(f"negative merits count as 0 in the policy: {', '.join(harmful)}", err=True)
+app.command()(merit_command.merit)
 
 
 @app.command()

@@ -1,12 +1,30 @@
 """Estimated merits, with their errors and all else that is known about them, in one value."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evenhand.display import MAX_ROWS, html_table, span
 from evenhand.typing import Floats, Ints
+
+
+class Change(NamedTuple):
+    """A change that a learner noticed.
+
+    Attributes
+    ----------
+    queries
+        After how many queries it was noticed.
+    arm
+        Whose: the arm's name, or its id.
+    alone
+        Whether the arm by itself brings something else, or only together with others.
+    """
+
+    queries: int
+    arm: str | int
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -28,6 +46,8 @@ class Estimate:
         (m,) how often a learner has asked each arm: its memberships in queried sets.
     intervals
         (m, 2) 95 % confidence intervals for the merits, valid however often one looks; or None.
+    changes
+        Changes that a learner has noticed, the latest hundred, oldest first; or None.
     diagnostics
         What a learner reports about how reliable its merits are, or None.
     names
@@ -49,6 +69,7 @@ class Estimate:
     asked: Ints | None = None
     intervals: Floats | None = None
     diagnostics: Any = None
+    changes: tuple[Change, ...] | None = None
     names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:

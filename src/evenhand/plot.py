@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from evenhand.checks import ROUNDING
 from evenhand.learners import Learner
 from evenhand.policy import fair_policy
 from evenhand.simulation import Run
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,8 @@ INK, SOFT = "#0072B2", "#9A9A9A"
 # Okabe and Ito's colours, told apart by the colour-blind
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MAX_LINES = 40  # arms that convergence draws
+MAX_SHOWN = 6  # arms that course draws, if none are chosen
+MAX_MARKS = 12  # changes of one kind that course labels
 MAX_LABELS = 30  # arms whose names are written next to them
 NORMAL_95 = 1.96  # a normal variable is within so many standard errors with probability 0.95
 
@@ -205,6 +208,11 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     8
     """
     _check_run(run)
+    if run.changes or _moves(run).max() > ROUNDING:
+        raise ValueError(
+            "run must be of a game that stays as it is, got one of a world that changes; "
+            "draw it with evenhand.plot.course"
+        )
     if run.merit_curve is None or not np.isfinite(run.merit_curve).any():
         raise ValueError(
             "run must hold estimates of merits (a learner that makes some, at most 1000 arms), "
@@ -235,6 +243,119 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
+def course(
+    run: Run, *, arms: Sequence[int | str] | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw over time what arms were due, dashed, and what they were given.
+
+    Each point is an arm's share of exposure between a checkpoint and the one before; lines break
+    where an arm was not there. Dotted verticals mark what happened: arms that joined, left, paused
+    or resumed, and games that changed. Gradual changes have no mark.
+
+    Parameters
+    ----------
+    run
+        What :func:`evenhand.simulate` returned, with at most 1000 arms.
+    arms
+        Which arms to draw, by number or name; by default the six whose due moved most.
+    ax
+        Axes to draw on; new ones of a new figure if not given.
+
+    Examples
+    --------
+    >>> import evenhand
+    >>> from evenhand.games import Abrupt, NoisyOr
+    >>> from evenhand.learners import URS
+    >>> world = Abrupt([NoisyOr([0.5, 0.2, 0.2]), NoisyOr([0.2, 0.5, 0.2])], times=[500])
+    >>> ax = course(evenhand.simulate(URS(m=3, k=1, seed=1), world, 1000, seed=1))
+    >>> len(ax.lines)  # three arms due and given, and one change
+    7
+    """
+    _check_run(run)
+    if run.due_curve is None or run.given_curve is None or len(run.checkpoints) < 2:
+        raise ValueError(
+            "run must hold at least two checkpoints and at most 1000 arms, "
+            f"got {len(run.checkpoints)} checkpoints of {len(run.target)} arms"
+        )
+    shown = _chosen(run, arms)
+    ax = _axes(ax, width=8.4)
+    times = run.checkpoints
+    for arm, colour in zip(shown, COLOURS * (len(shown) // len(COLOURS) + 1), strict=False):
+        here = _there(run, arm)
+        due, given = (np.where(here, x[:, arm], np.nan) for x in (run.due_curve, run.given_curve))
+        label = str(arm) if run.names is None else run.names[arm]
+        ax.plot(times, due, color=colour, linewidth=1.3, linestyle="--", drawstyle="steps-pre")
+        ax.plot(times, given, color=colour, linewidth=1.3, label=label.replace("$", r"\$"))
+    _mark_changes(ax, run)
+    ax.set(xlabel="queries", ylabel="share of exposure", xlim=(0, run.queries))
+    ax.set_ylim(bottom=0)
+    ax.locator_params(axis="x", nbins=5)
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.legend(
+        frameon=False, title="due (dashed) and given", loc="upper left", bbox_to_anchor=(1, 1)
+    )
+    return ax
+
+
+def _moves(run: Run) -> Floats:
+    """How far the share due to each arm moves, where it is there."""
+    if run.due_curve is None or not len(run.due_curve):
+        return np.zeros(len(run.target))
+    return np.ptp(run.due_curve, axis=0)
+
+
+def _chosen(run: Run, arms: Sequence[int | str] | None) -> list[int]:
+    """Numbers of the arms to draw."""
+    if arms is None:
+        most = np.argsort(-_moves(run), kind="stable")[:MAX_SHOWN]
+        return sorted(most.tolist())
+    names = {} if run.names is None else {name: i for i, name in enumerate(run.names)}
+    chosen = [names.get(arm, -1) if isinstance(arm, str) else int(arm) for arm in arms]
+    for arm, found in zip(arms, chosen, strict=True):
+        if not 0 <= found < len(run.target):
+            raise ValueError(
+                f"arms must be among the {len(run.target)} of the run, by number or name, "
+                f"got {arm!r}"
+            )
+    return chosen
+
+
+def _there(run: Run, arm: int) -> Bools:
+    """At which checkpoints an arm is there."""
+    here = np.ones(len(run.checkpoints), np.bool_)
+    for at, what, arms in run.changes:
+        if arm in arms:
+            later = run.checkpoints > at
+            here[later] = what in ("join", "resume")
+            if what == "join":
+                here[~later] = False
+    return here
+
+
+def _mark_changes(ax: "Axes", run: Run) -> None:
+    """Draw a dotted vertical at every change, with words where there are few."""
+    top = ax.get_xaxis_transform()
+    places: dict[int, list[str]] = {}
+    for at, what, arms in run.changes:
+        who = [str(arm) if run.names is None else run.names[arm] for arm in arms]
+        places.setdefault(at, []).append(f"{WORDS[what]} {', '.join(who)}".strip())
+    for at, words in places.items():
+        ax.axvline(at, color=SOFT, linewidth=0.9, linestyle=":", zorder=1)
+        if len(places) <= MAX_MARKS:
+            ax.text(
+                at,
+                1.01,
+                "\n".join(words),
+                transform=top,
+                fontsize=7,
+                rotation=30,
+                parse_math=False,
+            )
+
+
+WORDS = {"game": "changes", "join": "+", "leave": "\u2212", "pause": "pauses", "resume": "resumes"}
+
+
 def _called_for(merit: Floats, k: int) -> Floats:
     """Shares of exposure (sum 1) that estimates call for; arms without one count as 0."""
     return fair_policy(np.maximum(np.nan_to_num(merit), 0.0), k) / k
@@ -260,7 +381,7 @@ def _check_run(run: Any) -> None:
         raise TypeError(f"run must be what evenhand.simulate returned, got {type(run).__name__}")
 
 
-def _axes(ax: "Axes | None") -> "Axes":
+def _axes(ax: "Axes | None", width: float = 5.2) -> "Axes":
     """Return the axes given, or new ones that no window belongs to."""
     if ax is not None:
         return ax
@@ -270,7 +391,7 @@ def _axes(ax: "Axes | None") -> "Axes":
         raise ImportError(
             "evenhand.plot needs matplotlib; install it with: pip install 'evenhand[plot]'"
         ) from None
-    ax = Figure(figsize=(5.2, 4.2), layout="constrained").subplots()
+    ax = Figure(figsize=(width, 4.2), layout="constrained").subplots()
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     return ax

@@ -3,8 +3,9 @@
 import json
 import zipfile
 import zlib
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -34,10 +35,9 @@ def save(learner: Learner, path: str | Path) -> None:
     ...     load(f"{folder}/urs.npz").m
     5
     """
-    if not isinstance(learner, Learner):
-        raise TypeError(f"learner must be a Learner, got {type(learner).__name__}")
-    snapshot = learner.snapshot()
-    write_arrays(path, snapshot.pop("arrays"), snapshot)
+    data = to_bytes(learner)
+    with replacing(path) as file:
+        file.write(data)
 
 
 def load(path: str | Path) -> Learner:
@@ -57,12 +57,31 @@ def load(path: str | Path) -> Learner:
     True
     """
     try:
-        arrays, snapshot = read_arrays(path)
-        snapshot["arrays"] = arrays
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         raise
-    except BROKEN as error:
+    except OSError as error:
         raise ValueError(f"{path} must be a file written by evenhand.save, got {error!r}") from None
+    return from_bytes(data, str(path))
+
+
+def to_bytes(learner: Learner) -> bytes:
+    """All of a learner, as :func:`save` writes it."""
+    if not isinstance(learner, Learner):
+        raise TypeError(f"learner must be a Learner, got {type(learner).__name__}")
+    snapshot = learner.snapshot()
+    file = BytesIO()
+    _write(file, snapshot.pop("arrays"), snapshot)
+    return file.getvalue()
+
+
+def from_bytes(data: bytes, name: str = "data") -> Learner:
+    """Make the learner that gave these bytes; ``name`` is what an error calls them."""
+    try:
+        arrays, snapshot = _read(BytesIO(data))
+        snapshot["arrays"] = arrays
+    except BROKEN as error:
+        raise ValueError(f"{name} must be a file written by evenhand.save, got {error!r}") from None
     snapshot = upgrade(snapshot)
     return learner_of(snapshot).restore(snapshot)
 
@@ -70,11 +89,20 @@ def load(path: str | Path) -> Learner:
 def write_arrays(path: str | Path, arrays: dict[str, Array], values: dict[str, Any]) -> None:
     """Write named arrays, and values as JSON beside them, as one file in a single step."""
     with replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays, **{JSON_KEY: np.array(json.dumps(values))})
+        _write(file, arrays, values)
 
 
 def read_arrays(path: str | Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """Read what :func:`write_arrays` wrote."""
-    with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as data:
+    with Path(path).open("rb") as file:
+        return _read(file)
+
+
+def _write(file: BinaryIO, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+    np.savez(file, allow_pickle=False, **arrays, **{JSON_KEY: np.array(json.dumps(values))})
+
+
+def _read(file: BinaryIO) -> tuple[dict[str, Array], dict[str, Any]]:
+    with np.load(file, allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
     return arrays, json.loads(str(arrays.pop(JSON_KEY)))

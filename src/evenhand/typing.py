@@ -35,3 +35,14 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     kernel: Callable[P, R] = njit(**OPTIONS)(function)
     KERNELS.append(kernel)
     return kernel
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that compiled ones alone call.
+
+    It has no file of its own and no way in from Python (a call from there crashes, and a test finds
+    it): for a short function these take longer than all else.
+    """
+    alone = {"cache": False, "no_cpython_wrapper": True}
+    kernel: Callable[P, R] = njit(**OPTIONS | alone)(function)
+    return kernel

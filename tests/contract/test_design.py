@@ -10,9 +10,9 @@ from tests import reference
 from tests.contracts import DESIGNS
 
 designs = pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS)
+UNKNOWN = ("dependent_rounding", "cube", "cube_certain")  # nobody knows how likely a set is
 explicit = pytest.mark.parametrize(
-    "make",
-    [pytest.param(make, id=name) for name, make in DESIGNS.items() if name != "dependent_rounding"],
+    "make", [pytest.param(make, id=name) for name, make in DESIGNS.items() if name not in UNKNOWN]
 )
 
 

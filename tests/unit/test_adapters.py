@@ -132,3 +132,131 @@ def test_a_frame_has_the_names_of_the_arms(run, frame):
     arms = frame(adapters.arms(replace(run, names=("ann", "bob", "cy", "dot"))))
     assert list(arms.columns)[:3] == ["arm", "name", "due"]
     assert list(arms["name"]) == ["ann", "bob", "cy", "dot"]
+
+
+def test_our_games_are_shapiq_games_for_one_coalition_and_for_many():
+    game = NoisyOr([0.1, 0.5, 0.7, 0.9])
+    shown = adapters.to_shapiq_game(game)
+    sets = np.array([[True, False, True, False], [False] * 4, [True] * 4])
+    assert isinstance(shown, shapiq.Game)
+    np.testing.assert_allclose(shown(sets), game.value(sets))
+    for one in sets:
+        np.testing.assert_allclose(shown(one), game.value(one))
+    assert shown((0, 2)) == pytest.approx(game.value(sets[:1]))
+    values = shapiq.ExactComputer(shown, n_players=4)("SV", order=1)
+    np.testing.assert_allclose(adapters.from_shapiq_values(values), game.kshapley(4))
+    kernel = shapiq.KernelSHAP(n=4, random_state=1).approximate(16, shown)
+    np.testing.assert_allclose(adapters.from_shapiq_values(kernel), game.kshapley(4))
+
+
+def test_names_go_along_to_shapiq():
+    game = SetFunction.per_set(len, m=3)
+    game.names = ("ada", "bob", "cy")
+    shown = adapters.to_shapiq_game(game)
+    assert shown([("ada", "cy"), ("bob",)]).tolist() == [2.0, 1.0]
+
+
+def test_their_games_take_one_set_here_too():
+    game = adapters.from_shapiq(theirs.DummyGame(4, interaction=(1, 2)))
+    sets = np.array([[True, True, True, False], [True, False, False, False]])
+    np.testing.assert_allclose([game.value(one)[0] for one in sets], game.value(sets))
+
+
+def test_only_values_are_values():
+    with pytest.raises(TypeError, match="values must be shapiq's InteractionValues"):
+        adapters.from_shapiq_values([1.0])
+
+
+class Utility:
+    """What pyDVL's utilities offer, and no more of it."""
+
+    def __init__(self, training_data=None):
+        self.training_data = training_data
+
+    def __call__(self, sample):
+        assert hash(sample) == hash(sample)
+        return 0.25 + (self.training_data.weights[sample.subset].sum() if len(sample.subset) else 0)
+
+
+class Grouped:
+    indices = np.array([3, 1, 2])
+    weights = np.array([9.0, 0.1, 0.2, 0.3])
+
+    def __len__(self):
+        return 3
+
+
+def test_a_pydvl_utility_is_a_game_of_its_indices():
+    game = adapters.from_pydvl(Utility(Grouped()))
+    np.testing.assert_allclose(evenhand.kshapley(game, 2), [0.3, 0.1, 0.2], atol=1e-12)
+    with pytest.raises(TypeError, match=r"call utility.with_dataset\(train\) first"):
+        adapters.from_pydvl(Utility())
+
+
+@pytest.fixture(scope="module")
+def wine():
+    from sklearn.datasets import load_wine
+
+    x, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(y))
+    return x[order], y[order]
+
+
+def test_data_sources_are_trained_on_together(wine):
+    from sklearn.naive_bayes import GaussianNB
+
+    x, y = wine
+    sources = [(x[i * 20 : i * 20 + 20], y[i * 20 : i * 20 + 20]) for i in range(4)]
+    sources[3] = (x[y == 2][:20], y[y == 2][:20])  # a single class: no model can be trained
+    test = (x[80:], y[80:])
+    game = adapters.data_sources(GaussianNB(), sources, test, empty=0.25, names=list("abcd"))
+    both = np.concatenate([sources[0][0], sources[2][0]]), np.r_[sources[0][1], sources[2][1]]
+    expected = [GaussianNB().fit(*both).score(*test) - 0.25, np.mean(test[1] == 2) - 0.25]
+    sets = np.array([[True, False, True, False], [False, False, False, True]])
+    np.testing.assert_allclose(game.value(sets), expected)
+    assert game.names == tuple("abcd")
+    errors = adapters.data_sources(
+        GaussianNB(), sources, test, metric=lambda true, guess: -np.mean(true != guess)
+    )
+    np.testing.assert_allclose(errors.value(sets[:1]), expected[0] + 0.25 - 1)
+
+
+def test_features_are_seen_together(wine):
+    from sklearn.linear_model import LinearRegression
+
+    x, y = wine
+    train, test = (x[:100], y[:100]), (x[100:], y[100:])
+    game = adapters.features(LinearRegression(), train, test, groups=[[0, 1], [2], [5, 6, 7]])
+    model = LinearRegression().fit(x[:100, [0, 1, 5, 6, 7]], y[:100])
+    expected = model.score(x[100:, [0, 1, 5, 6, 7]], y[100:])
+    assert game.value(np.array([True, False, True])) == pytest.approx(expected)
+    assert adapters.features(LinearRegression(), train, test).m == 13
+
+
+def test_members_of_a_forest_vote_together(wine):
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    x, y = wine
+    forest = RandomForestClassifier(5, random_state=1).fit(x[:60], y[:60])
+    game = adapters.ensemble_members(forest.estimators_, (x[60:], y[60:]))
+    assert game.value(np.ones(5, bool)) == pytest.approx(forest.score(x[60:], y[60:]))
+    numbers = RandomForestRegressor(5, random_state=1).fit(x[:60], y[:60])
+    game = adapters.ensemble_members(numbers.estimators_, (x[60:], y[60:]))
+    assert game.value(np.ones(5, bool)) == pytest.approx(numbers.score(x[60:], y[60:]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: adapters.data_sources(None, [], ([], [])), "got none"),
+        (lambda: adapters.ensemble_members([], ([], [])), "got none"),
+        (lambda: adapters.features(None, ([1.0], [1]), ([], [])), r"shape \(n, d\), got \(1,\)"),
+        (
+            lambda: adapters.data_sources(None, [([], [])], ([], []), names=["a", "b"]),
+            "names must be 1, one per arm, got 2",
+        ),
+    ],
+)
+def test_what_is_no_data_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

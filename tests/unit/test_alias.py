@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
 
-from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
+from evenhand.randomness import alias
+from evenhand.randomness.alias import build_alias
+from tests.parts import way_in
+
+alias_bits, draw_alias = way_in(alias.alias_bits), way_in(alias.draw_alias)
 
 
 def law_of(table):

@@ -20,7 +20,7 @@ def no_download(monkeypatch, tmp_path):
 
 
 # the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling
-SLOW = {"runs", "footprint"}
+SLOW = {"runs", "footprint", "slow"}
 SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ALL]
 
 

@@ -34,7 +34,7 @@ def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
     sums.weighted[:, :, 0] = sums.singles[:, 0] = 1.0
     sums.singles[:, 1] = [mean_with(a, 1) for a in range(M)]
     for r in range(2, K + 1):
-        sums.weighted[r - 1, :, 1] = [mean_with(a, r) for a in range(M)]
+        sums.weighted[r - 2, :, 1] = [mean_with(a, r) for a in range(M)]
     free, _, level, _ = sums._free(Forecast.blank(M, K))
     merit = evenhand.kshapley(GAME, K)
     np.testing.assert_allclose(free, merit, atol=1e-12)
@@ -66,7 +66,7 @@ def test_weighted_means_are_unbiased_whatever_the_forecast(r, forecast):
         one = Evidence(M, K)
         one._use(forecast, inference.Hyper(0.5, 1.0, 0.01))
         one.absorb(Rows(order, np.array([[r]]), weights), np.array([[VALUES[s]]]))
-        cells = one.weighted[r - 1] if r > 1 else one.singles
+        cells = one.weighted[r - 2] if r > 1 else one.singles
         top, bottom = top + chance * cells[:, 1], bottom + chance * cells[:, 0]
     np.testing.assert_allclose(bottom, MARGINALS * r / K, atol=1e-9)  # a weight is 1 on average
     np.testing.assert_allclose(top / bottom, [mean_with(a, r) for a in range(M)], atol=1e-8)
@@ -266,7 +266,7 @@ def test_worths_of_single_arms_are_conjugate_means():
     rewards = (np.random.default_rng(8).random((9, 30)) < 0.1).astype(float)
     told = told_alone(rewards)
     before, hyper = told.forecast, inference.Hyper(0.2, 0.7, 0.01)
-    kept = Kept(told.orders, np.empty((0, 3)), np.zeros((9, 2)))
+    kept = Kept(told.orders.astype(np.int64), np.empty((0, 4)), np.zeros((9, 2)))
     sums = told.told, told.singles, told.sums, kept, told.sums
     found, _, after, _ = inference.fit(*sums, before, hyper, 0.0)
     noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2

@@ -48,8 +48,29 @@ def production_loop(out):
     assert re.findall(r"(\d) receipts", out) == ["3", "3", "0"]
 
 
+def data_values(out):
+    order = [int(i) for i in re.findall(r"hospital (\d)", out)]
+    assert set(order[-3:]) == {7, 8, 9}  # those who mix up labels
+    ours, theirs = numbers(out, r"mean error ([\d.]+)")
+    assert ours < theirs
+
+
+def season(out):
+    rows = numbers(out, r"(?:due|given) +" + r" +".join([r"([\d.]+)%"] * 9))
+    assert len(rows) == 8
+    for due, got in zip(rows[::2], rows[1::2], strict=True):
+        assert all(abs(a - b) < 6 for a, b in zip(due, got, strict=True))
+    assert rows[1][-1] == rows[7][5] == 0  # before the nuts join, after the tea has left
+    ((first, even),) = numbers(out, r"at first: ([\d.]+)%, an even share is ([\d.]+)%")
+    assert first == pytest.approx(even, rel=0.2)
+    assert numbers(out, r"in any query: ([\d.]+)%") == [5.0]
+    ((watching, blind),) = numbers(out, r"due: ([\d.]+)% of all places, ([\d.]+)%")
+    assert watching < 0.8 * blind
+    assert "has changed, alone" in out
+
+
 SHOWN = {f.__name__: f for f in (own_game, federated_clients, homepage_slate, seed_users)}
-SHOWN["production_loop"] = production_loop
+SHOWN |= {f.__name__: f for f in (production_loop, data_values, season)}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)

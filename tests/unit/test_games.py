@@ -459,4 +459,4 @@ def test_errors_in_a_users_function_say_what_it_was_given():
     assert "for a function of a single set use SetFunction.per_set" in caught.value.__notes__[0]
     with pytest.raises(TypeError, match="unsupported operand") as caught:
         games.SetFunction.per_set(lambda sets: sets * 0.5, m=3).value(np.eye(3, dtype=bool))
-    assert caught.value.__notes__ == ["f was given a frozenset of arms"]
+    assert caught.value.__notes__[0].startswith("f was given a frozenset of arms: ")

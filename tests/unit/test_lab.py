@@ -74,7 +74,8 @@ def equal_but_for_timing(one, other):
 
 def test_presets_share_cells():
     names = "both-ways both-ways-cuda evenhand fig1 fig2 fig4 fig5 fig6 fig7 fig8 lower-bound"
-    names = sorted([*names.split(), "full-pages", "rare-rewards", "timing"])
+    drift = "drift-changes drift-facebook drift-smooth drift-stand-in drift-still roster"
+    names = sorted([*names.split(), *drift.split(), "full-pages", "rare-rewards", "timing"])
     assert preset_names() == names
     fig1, fig7 = (load_preset(n) for n in ("fig1", "fig7"))
     assert {c.id for c in fig7.all_cells()} < {c.id for c in fig1.all_cells()}
@@ -515,15 +516,20 @@ def test_a_game_of_ones_own_may_ask_for_what_the_cell_is(tmp_path, monkeypatch):
 
 def test_a_learner_says_what_the_lab_must_know():
     own = {found for name, found in Learner.kinds.items() if ":" not in name}
-    assert {kind.learner for kind in KINDS.values()} == own
+    oracles = {name: kind for name, kind in KINDS.items() if kind.knows_world}
+    assert sorted(oracles) == ["knowing", "restarted"]
+    assert not any(kind.options for kind in oracles.values())
+    others = {name: kind for name, kind in KINDS.items() if name not in oracles}
+    assert {kind.learner for kind in others.values()} == own
     assert all(KINDS[found.name].learner is found for found in own)
     weighted = {"gamma", "eta", "floor", "growth", "weights"}
     units = {"rewards", "empty"}
-    assert all(units <= kind.options for kind in KINDS.values())
-    options = {name: kind.options - units for name, kind in KINDS.items()}
+    assert all(units <= kind.options for kind in others.values())
+    options = {name: kind.options - units for name, kind in others.items()}
     assert options == {
-        "even-hand": {"full", "sizes", "prior"},
-        "full-sets": set(),
+        "even-hand": {"full", "sizes", "prior", "terms", "watch"},
+        "even-hand-unwatched": {"full", "sizes", "prior", "terms"},
+        "full-sets": {"terms"},
         "iw-ksvfair": weighted,
         "iw-ksvfair-exact": weighted,
         "no-mix": {"floor", "growth", "weights"},
@@ -534,8 +540,8 @@ def test_a_learner_says_what_the_lab_must_know():
         "gap-e": {"c", "growth"},
         "fair-cmab": {"quotas"},
     }
-    endless = {name for name, kind in KINDS.items() if not kind.needs_horizon}
-    assert endless == {"even-hand", "full-sets", "urs"}
+    endless = {name for name, kind in others.items() if not kind.needs_horizon}
+    assert endless == {"even-hand", "even-hand-unwatched", "full-sets", "urs"}
 
 
 def test_what_one_holds_can_be_read(tiny, tiny_results):

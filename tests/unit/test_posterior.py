@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets, expectations, times
+from evenhand.learners.model import Forecast, Sums, add_sets, expectations, sinking, times
 from evenhand.learners.posterior import RIDGE, Information, Posterior, refine
 
 
@@ -38,23 +38,22 @@ class Case:
 
     def __init__(self, m, k, n, rng, same=False):
         self.m, self.k, self.forecast = m, k, some_forecast(m, k, rng)
-        self.orders = np.full((n, k), -1, np.int16)
+        self.orders = np.full((n, k), -1)
         for row in self.orders:
             r = int(rng.integers(2, k + 1))
             row[:r] = rng.choice(m, r, replace=False)
         if same:
             self.orders[:] = self.orders[0]
-        self.rewards = rng.random(n).astype(np.float32)
+        self.sizes, self.rewards = (self.orders >= 0).sum(axis=1), rng.random(n)
+        self.looks = np.empty((n, k + 3))
         self.look()
         self.exact, self.score = self.dense()
 
     def look(self):
-        m, n, k = self.m, len(self.orders), self.k
-        self.sums, self.kept = (
-            Sums.blank(m, k),
-            Kept(self.orders, np.empty((n, k + 2)), np.zeros((m, 2))),
-        )
-        add_sets(self.sums, self.forecast, 0.0, self.kept, self.rewards)
+        """Compare the sets with the forecast."""
+        self.sums = Sums.blank(self.m, self.k)
+        rows = self.orders, self.sizes[:, None], self.rewards[:, None]
+        add_sets(self.sums, self.forecast, 0.0, *rows, self.looks)
 
     def gradient(self, members):
         """Slopes of b in x and in the curvature, and of the losses in eta.
@@ -125,7 +124,7 @@ def test_cells_are_blocks_and_products_of_the_full_matrix(case, information):
 def test_products_with_kept_sets_are_those_of_the_full_matrix(case):
     vector, result = np.random.default_rng(1).normal(size=(2, 15))
     expected = result + case.exact @ vector
-    times(case.orders, case.kept.looks, vector, result)
+    times(case.orders, case.looks, vector, result)
     np.testing.assert_allclose(result, expected, rtol=1e-7, atol=1e-7)
 
 
@@ -186,11 +185,11 @@ def test_sinking_is_the_slope_of_the_blocks_in_the_curvature(case):
         ends.append(case.sums.cells[:, :3].T)
     case.forecast = f
     case.look()
-    one, other = case.kept.sinking.T
-    slopes = (ends[0] - ends[1]) / 2e-5
-    np.testing.assert_allclose(
-        slopes, [-2.0 * one, other - 2.0 * one, 2.0 * (other - one)], rtol=1e-6
-    )
+    slopes = np.zeros((case.m, 2))
+    sinking(case.orders, case.looks, f.worth, f.gamma, slopes)
+    one, other = slopes.T
+    expected = [-2.0 * one, other - 2.0 * one, 2.0 * (other - one)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, expected, rtol=1e-5)
 
 
 def dense_jacobian(merits):

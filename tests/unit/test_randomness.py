@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
 
-from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
+from evenhand.randomness import splitmix
+from evenhand.randomness.splitmix import start_row
 from evenhand.randomness.streams import ALONE, STREAMS, as_generator, stream
 from evenhand.randomness.xoshiro import draw_word, start_words
 from evenhand.testing.statistics import check_frequencies
+from tests.parts import way_in
+
+draw_row_word, shuffle_row = way_in(splitmix.draw_row_word), way_in(splitmix.shuffle_row)
+uniform = way_in(splitmix.uniform)
 
 # the first words of the authors' generator started at 1, 2, 3, 4
 XOSHIRO = [

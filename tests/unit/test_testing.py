@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenhand import testing
-from evenhand.designs import ConditionalPoisson, Systematic, Uniform
+from evenhand.designs import ConditionalPoisson, DependentRounding, Systematic, Uniform
 from evenhand.exchange import SetPlan
 from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand, IWKSVFair
@@ -181,6 +181,23 @@ class WeightsOff(Uniform):
         return np.full(np.shape(sets), 1.01)
 
 
+class PairsOff(Uniform):
+    def _pair_marginals(self, first, second):
+        return super()._pair_marginals(first, second) + 1e-6
+
+
+class PairsOfAnother(DependentRounding):
+    """The pairs of a design of more entropy; nobody can list its own law."""
+
+    def _pair_marginals(self, first, second):
+        return ConditionalPoisson.fit(self.marginals)._pair_marginals(first, second)
+
+
+class EntropyOff(Uniform):
+    def entropy(self):
+        return super().entropy() + 1e-6
+
+
 class AllowsAnything(Uniform):
     def sample(self, n, rng):
         return self._sample(abs(n), rng or np.random.default_rng(0))
@@ -200,6 +217,9 @@ class AllowsAnything(Uniform):
         (lambda: OtherLaw.fit(MARGINALS), "draws_follow_the_law"),
         (lambda: OtherTally(6, 3), "tallies_follow_the_law"),
         (lambda: WeightsOff(6, 3), "weights_are_those_of_the_law"),
+        (lambda: PairsOff(6, 3), "pairs_meet_as_often_as_it_says"),
+        (lambda: PairsOfAnother.fit(MARGINALS), "pairs_meet_as_often_as_it_says"),
+        (lambda: EntropyOff(6, 3), "entropy_is_that_of_the_law"),
         (lambda: AllowsAnything(6, 3), "bad_arguments_are_refused"),
     ],
 )
@@ -276,7 +296,7 @@ class Hasty(EvenHand):
     """Changes before it refuses."""
 
     def tell(self, batch, rewards):
-        self.asked[0] += 1
+        self.selections[0] += 1
         super().tell(batch, rewards)
 
 
@@ -340,7 +360,7 @@ class Shows(EvenHand):
 
     def estimate(self):
         found = super().estimate()
-        object.__setattr__(found, "asked", self.asked)
+        object.__setattr__(found, "asked", self.selections)
         return found
 
 

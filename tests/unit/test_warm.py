@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.learners import EvenHand, IWKSVFair
+from evenhand.policy import Group, Terms
 from evenhand.subsets.combinations import all_sets
 from evenhand.typing import KERNELS
 from tests.contracts import LEARNERS
@@ -69,6 +70,18 @@ def test_nothing_is_compiled_after_warm_with_many_arms(kind):
     learner.warm()
     before = signatures()
     live(learner, 20_000)
+    assert signatures() == before
+
+
+@pytest.mark.parametrize("name", ["even_hand", "full_sets"])
+def test_nothing_is_compiled_when_terms_change(name):
+    forget()
+    learner = LEARNERS[name](9, 3, HORIZON, 1)
+    learner.warm()
+    before = signatures()
+    local = Group([0, 1, 2], floor=0.5)
+    learner.change_terms(Terms(caps={5: 0.1}, groups={"local": local}, unit="shares"))
+    live(learner, 300)
     assert signatures() == before
 
 

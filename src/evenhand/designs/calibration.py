@@ -11,8 +11,14 @@ import math
 
 import numpy as np
 
-from evenhand.designs.poisson_binomial import centre, condition, points_for, sigmoid
-from evenhand.typing import Floats, compiled
+from evenhand.designs.poisson_binomial import (
+    by_contour,
+    by_recursion,
+    centre,
+    condition,
+    sigmoid,
+)
+from evenhand.typing import Floats, compiled, part
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
@@ -34,7 +40,7 @@ def describe(log_weights: Floats, k: int, law: Floats) -> float:
         k_free = k - int(p.sum())
         theta[free] += centre(log_weights[free], k_free, NEAR)
         p[free], q[free] = sigmoid(theta[free])
-    log_heads = condition(p, q, k, law[MARGINALS], law[REST], points_for(len(p), k))
+    log_heads = condition(p, q, k, law[MARGINALS], law[REST])
     return _log_normaliser(law, log_heads)
 
 
@@ -53,7 +59,10 @@ def calibrate(
     length, n = 1.0, _begin(target, old, p, q, damping, step)
     while True:
         _recentre(p, q, k)
-        log_heads = condition(p, q, k, given, rest, points)
+        if points is None:  # then no contour is compiled
+            log_heads = by_recursion(p, q, k, given, rest)
+        else:
+            log_heads = by_contour(p, q, k, given, rest, points)
         error = 0.0
         for a in range(len(target)):
             if not abs(given[a] - target[a]) <= error:  # nan shows
@@ -86,7 +95,7 @@ def fix_certain(target: Floats, k: int) -> None:
                 target[a] = 1.0 if k_free > 0 else 0.0
 
 
-@compiled
+@part
 def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, step: Floats) -> int:
     """Choose the first coins; returns how many steps of the fit that was, 0 or 1.
 
@@ -121,7 +130,7 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
     return 0 if fresh else 1
 
 
-@compiled
+@part
 def _lengthen(
     target: Floats,
     given: Floats,
@@ -149,7 +158,7 @@ def _lengthen(
     return min(1.0, max(0.25, length * product / square))
 
 
-@compiled
+@part
 def _recentre(p: Floats, q: Floats, k: int) -> None:
     """Multiply all odds by one factor until about k heads are expected; they are rarely far off."""
     for _ in range(MAX_STEPS):
@@ -164,7 +173,7 @@ def _recentre(p: Floats, q: Floats, k: int) -> None:
             p[a], q[a] = _tilt(p[a], q[a], factor, 1.0, 1.0)
 
 
-@compiled
+@part
 def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[float, float]:
     """Multiply a coin's odds by (up / down)^power, for powers up to 1.
 
@@ -177,7 +186,7 @@ def _tilt(p: float, q: float, up: float, down: float, power: float) -> tuple[flo
     return head / (head + tail), tail / (head + tail)
 
 
-@compiled
+@part
 def _log_ratio(up: float, down: float) -> float:
     """Return log(up / down) to second order in up / down - 1."""
     return 2.0 * (up - down) / (up + down)

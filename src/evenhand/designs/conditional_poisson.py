@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.checks import (
     ROUNDING,
     as_floats,
-    as_integers,
     check_entries,
     check_marginals,
     check_positive,
@@ -37,7 +36,6 @@ from evenhand.typing import Floats, Ints, Words, compiled
 
 ComplexFloats = NDArray[np.complex128]
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
-MAX_PAIR_MATRIX = 5000
 MAX_LISTED = 2**16
 
 
@@ -146,43 +144,24 @@ class ConditionalPoisson(ExplicitDesign):
         check_same_arms(marginals, self.m)
         return self._calibrate(*check_marginals(marginals), tol, self._law)
 
-    def pair_marginals(self, pairs: ArrayLike | None = None) -> Floats:
-        """Probability that both arms of a pair are in.
+    def entropy(self) -> float:
+        """Entropy of the law, in nats, in closed form."""
+        free = self._free
+        return float(self.log_normaliser - self.log_weights[free] @ self.marginals[free])
 
-        Parameters
-        ----------
-        pairs
-            (n, 2) arms; without it the full (m, m) matrix, whose diagonal is the marginals, for
-            m <= 5000.
-        """
-        if pairs is None:
-            if self.m > MAX_PAIR_MATRIX:
-                raise ValueError(
-                    f"the full matrix needs m <= {MAX_PAIR_MATRIX}, got m={self.m}; name pairs"
-                )
-            first, second = np.arange(self.m)[:, None], np.arange(self.m)
-        else:
-            chosen = as_integers("pairs", pairs)
-            if chosen.ndim != 2 or chosen.shape[1] != 2:
-                raise ValueError(f"pairs must have shape (n, 2), got {chosen.shape}")
-            outside = chosen[(chosen < 0) | (chosen >= self.m)]
-            if outside.size:
-                raise ValueError(f"pairs must hold arms in 0..{self.m - 1}, got {outside[0]}")
-            first, second = chosen[:, 0], chosen[:, 1]
-        p, q = self._law[HEADS], self._law[TAILS]
-        points = np.empty((4, self.m // 2 + 1))
-        kept, _ = contour(p, q, self.k, points)
-        cosines, sines, g_re, g_im = points[:, :kept]
-        turn: ComplexFloats = cosines + 1j * sines
+    def impossible_pair(self) -> tuple[int, int] | None:
+        """Two arms that are never in together, or None."""
+        never = np.flatnonzero(self.log_weights == -np.inf)
+        if len(never) and self.m > 1:
+            return int(never[0]), int(np.flatnonzero(np.arange(self.m) != never[0])[0])
+        return (int(self._free[0]), int(self._free[1])) if self._k_free == 1 else None
 
-        def without(arms: Ints) -> ComplexFloats:
-            """Take each arm's coin out of the product over all coins, and let it show head."""
-            return p[arms, None] * turn / (q[arms, None] + p[arms, None] * turn)
-
-        one, other = without(first.reshape(-1)) * (g_re + 1j * g_im), without(second)
-        sums = one @ other.T if pairs is None else (one * other).sum(axis=1)
-        joint = (p[first] * p[second] + 2.0 * sums.real) / (1.0 + 2.0 * g_re.sum())
-        return np.where(first == second, self.marginals[first], np.maximum(joint, 0.0))
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        contour = Contour(self)
+        one, other = contour.heads(first.reshape(-1)), contour.heads(second)
+        if first.ndim == 2:
+            return contour.mean_products(one, other)
+        return contour.mean(one * other)
 
     def _log_prob(self, rows: Ints) -> Floats:
         return sum_weights(self.log_weights, len(self._always), rows) - self.log_normaliser
@@ -261,6 +240,37 @@ class ConditionalPoisson(ExplicitDesign):
         return table if len(table) else build_tree(*self._coins)
 
 
+class Contour:
+    """The coins of a design at the points of its contour integral.
+
+    At a point the coins are independent, coin a with a complex chance of head; means over the
+    points with their weights are then expectations given k heads. The first point is 1.
+    """
+
+    def __init__(self, design: ConditionalPoisson) -> None:
+        self._p, self._q = design._law[HEADS], design._law[TAILS]
+        points = np.empty((4, design.m // 2 + 1))
+        kept, _ = contour(self._p, self._q, design.k, points)
+        cosines, sines, real, imaginary = points[:, :kept]
+        self._turn: ComplexFloats = np.append(1.0, cosines + 1j * sines)
+        weights = np.append(1.0, 2.0 * (real + 1j * imaginary))  # conjugate points come in pairs
+        self._weights: ComplexFloats = weights / weights.real.sum()
+        self.n_points = len(self._turn)
+
+    def heads(self, arms: Ints) -> ComplexFloats:
+        """Chance of head of each arm at each point (n, points)."""
+        p = self._p[arms, None]
+        return p * self._turn / (self._q[arms, None] + p * self._turn)
+
+    def mean(self, terms: ComplexFloats) -> Floats:
+        """Expectation of terms (n, points) given k heads."""
+        return (terms @ self._weights).real
+
+    def mean_products(self, one: ComplexFloats, other: ComplexFloats) -> Floats:
+        """Expectations (n, l) of all products of terms (n, points) and (l, points)."""
+        return ((one * self._weights) @ other.T).real
+
+
 def list_sets(free: Ints, always: Ints, k: int) -> Ints:
     """All k-sets of the arms always in, which come first, and of free arms."""
     chosen = all_sets(len(free), k - len(always))
@@ -316,7 +326,9 @@ def _draw_distinct(table: Words, arms: Ints, rows: Ints, k: int, numbers: Floats
     start from its number.
     """
     bits = alias_bits(table)
-    seen, trial = np.zeros(len(arms), np.int64), 1
+    seen, trial = np.empty(len(arms), np.int64), 1
+    for a in range(len(arms)):
+        seen[a] = 0
     for i in range(len(rows)):
         state, r = start_row(numbers[i]), 0
         while r < k:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals
 from evenhand.designs.design import Design
+from evenhand.designs.pairs import PairMarginals
 from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
@@ -14,12 +15,13 @@ SNAP = 1e-12  # an entry this close to 0 or 1 counts as 0 or 1
 MISSING = ("log_prob", "weights")  # methods that need the probability of a set
 
 
-class DependentRounding(Design):
+class DependentRounding(Design, PairMarginals):
     """K-sets with given marginals by dependent rounding: the paper's RRS.
 
     Two entries strictly between 0 and 1 fight: mass moves from one to the other, in a random
     direction that keeps both means, until one of them is 0 or 1. Arms are negatively correlated.
-    A draw is O(M). The probability of a set has no closed form, so there is no ``log_prob``.
+    A draw is O(M). The probability of a set has no closed form, so there is no ``log_prob``; that
+    of a pair has one. Survey statistics calls this the ordered pivotal method.
     Make one with :meth:`fit`.
 
     References
@@ -46,11 +48,69 @@ class DependentRounding(Design):
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return _duels(self.marginals, self.k, n, rng)
 
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        r"""Joint chances of two arms.
+
+        Whoever is carried when arm b comes has the mass mu, whoever it is. An arm that is in
+        already when b comes meets it with the chance of b; the carried one meets it with
+        :math:`(\mu + \pi_b - 1)^+`, as then one is in and the other carries that; by the
+        martingale of an arm's mass, a is in already with :math:`\pi_a - c_{ab} \mu`, if it is
+        carried with :math:`c_{ab}`.
+        """
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        mass, born, log_kept, ends = _careers(self.marginals)
+        # carried from its own duel up to that with the later arm, if nothing ended in between
+        alive = ends[low] >= high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            carried = np.where(alive, born[low] * np.exp(log_kept[high] - log_kept[low + 1]), 0.0)
+        mu, pi = mass[high], self.marginals[high]
+        both = np.maximum(0.0, mu + pi - 1.0)
+        return self.marginals[low] * pi - np.nan_to_num(carried) * (mu * pi - both)
+
     if not TYPE_CHECKING:  # type checkers know that there is no log_prob
 
         def __getattr__(self, name: str) -> Any:
             remedy = "; use ConditionalPoisson or Systematic" if name in MISSING else ""
             raise AttributeError(f"DependentRounding has no attribute {name!r}{remedy}")
+
+
+@compiled
+def _careers(marginals: Floats) -> tuple[Floats, Floats, Floats, Ints]:
+    """How arms are carried along.
+
+    For each arm: the mass that is carried when it comes; the chance that it is carried right after;
+    and the last arm that comes before nobody is carried any more. And the log of the chance that
+    who is carried stays so, summed over all arms before each.
+    """
+    m = len(marginals)
+    before, born, ends = np.zeros(m), np.zeros(m), np.empty(m, np.int64)
+    log_kept, mass, epoch = np.zeros(m + 1), 0.0, 0
+    for a in range(m):
+        before[a], p, stays = mass, marginals[a], 1.0
+        if mass == 0.0:
+            if SNAP < p < 1.0 - SNAP:
+                mass, born[a] = p, 1.0
+        elif mass + p < 1.0:
+            stays = mass / (mass + p)
+            mass, born[a] = mass + p, 1.0 - stays
+        else:
+            rest = mass + p - 1.0
+            if rest < 1.0 - SNAP:
+                stays = (p - rest) / (1.0 - rest)
+                mass, born[a] = rest, 1.0 - stays
+            else:
+                mass = 1.0
+            if rest <= SNAP:
+                mass = 0.0
+        log_kept[a + 1] = log_kept[a] + (np.log(stays) if stays > 0.0 else -np.inf)
+        if mass == 0.0:
+            for b in range(epoch, a + 1):
+                ends[b] = a
+            epoch = a + 1
+            log_kept[a + 1] = 0.0
+    for b in range(epoch, m):
+        ends[b] = m
+    return before, born, log_kept, ends
 
 
 @compiled

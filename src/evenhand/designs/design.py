@@ -1,20 +1,24 @@
 """What every design offers: a law over K-sets of arms."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Iterable
+from copy import copy
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.checks import as_integers, check_integer, check_memory, check_rng, first_bad_query
+from evenhand.designs.pairs import PairMarginals, listed_pairs
 from evenhand.display import html_table, span
 from evenhand.randomness.alias import alias_bits, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, shuffle_row, start_row, uniform
-from evenhand.subsets.combinations import all_orders, count_sets, log_comb
+from evenhand.subsets.combinations import all_orders, all_sets, count_sets, log_comb
 from evenhand.typing import Floats, Ints, Words, compiled
 
 BLOCK = 2**16  # more draws than this are counted at once where the sets can be listed
 MAX_ORDERED = 7  # sets of up to so many arms are put in order by a table of all their orders
+MAX_SETS = 10**6  # listed for what has no closed form
 MAX_COUNT = 2**63 - 1  # counts are 64-bit integers
 
 
@@ -27,6 +31,8 @@ class Design(ABC):
         Arms, and arms in a set.
     marginals
         (m,) how often each arm is in a set; sums to k.
+    names
+        Labels of the arms, from :meth:`named`, or None.
 
     Examples
     --------
@@ -42,13 +48,52 @@ class Design(ABC):
     m: int
     k: int
     marginals: Floats
+    names: tuple[str, ...] | None = None
+
+    def named(self, names: Iterable[str]) -> Self:
+        """Return the same design with labels of its arms.
+
+        Examples
+        --------
+        >>> from evenhand.designs import Uniform
+        >>> design = Uniform(3, 2).named(["north", "south", "west"])
+        >>> design.label([[0, 2]]), design.unlabel(["west"])
+        (array([['north', 'west']], dtype='<U5'), array([2]))
+        """
+        if isinstance(names, str):
+            raise TypeError(f"names must be a list of labels, got {names!r}")
+        labels = tuple(str(name) for name in names)
+        if len(labels) != self.m or len(set(labels)) != self.m:
+            raise ValueError(
+                f"names must be {self.m} different labels, one per arm, got {len(labels)} of which "
+                f"{len(set(labels))} are different"
+            )
+        other = copy(self)
+        other.names = labels
+        return other
+
+    def label(self, arms: ArrayLike) -> NDArray[Any]:
+        """Labels of arms, such as those of drawn sets; the arms themselves if they have none."""
+        rows = as_integers("arms", arms)
+        return rows if self.names is None else np.array(self.names)[rows]
+
+    def unlabel(self, labels: ArrayLike) -> Ints:
+        """Return the arms with these labels."""
+        place = {name: arm for arm, name in enumerate(self.names or ())}
+        given = np.asarray(labels)
+        unknown = [one for one in given.reshape(-1).tolist() if one not in place]
+        if unknown:
+            raise ValueError(f"labels must be names of the design, got {unknown[0]!r}")
+        return np.array([place[one] for one in given.reshape(-1).tolist()]).reshape(given.shape)
 
     def __repr__(self) -> str:
         kind = type(self).__name__
         return f"{kind}(m={self.m}, k={self.k}, marginals={span(self.marginals)})"
 
     def _repr_html_(self) -> str:
-        return html_table({"arm": np.arange(self.m), "marginal": self.marginals}, self.m)
+        return html_table(
+            {"arm": self.label(np.arange(self.m)), "marginal": self.marginals}, self.m
+        )
 
     def sample(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw n sets (n, k), each in uniformly random order."""
@@ -96,8 +141,34 @@ class Design(ABC):
         return self._sample(n, rng)
 
 
-class ExplicitDesign(Design):
+class ExplicitDesign(Design, PairMarginals):
     """A design that knows how likely each set is, so that learners can learn from its draws."""
+
+    def entropy(self) -> float:
+        """Entropy of the law, in nats; by listing all sets where there is no better way.
+
+        Examples
+        --------
+        >>> from evenhand.designs import Uniform
+        >>> round(float(np.exp(Uniform(5, 2).entropy())), 6)  # as of so many equally likely sets
+        10.0
+        """
+        _, chances = self._listed_law("entropy")
+        possible = chances[chances > 0.0]
+        return float(-(possible * np.log(possible)).sum())
+
+    def _listed_law(self, what: str) -> tuple[Ints, Floats]:
+        """All sets and their probabilities, up to a million sets."""
+        if count_sets(self.m, self.k, MAX_SETS) > MAX_SETS:
+            raise ValueError(
+                f"{what} of {type(self).__name__} lists all sets, at most {MAX_SETS:,}, got m="
+                f"{self.m} and k={self.k}; draw sets, and take the mean of what you need"
+            )
+        sets = all_sets(self.m, self.k)
+        return sets, np.exp(self._log_prob(sets))
+
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        return listed_pairs(*self._listed_law("pair marginals"), self.m)[first, second]
 
     def log_prob(self, sets: ArrayLike) -> Floats:
         """Log-probability (n,) of the sets (n, k) given as rows of arms in any order."""

@@ -12,6 +12,7 @@ from evenhand.checks import check_marginals, check_positive
 from evenhand.designs.calibration import fix_certain
 from evenhand.designs.conditional_poisson import check_same_arms, list_sets, sum_weights
 from evenhand.designs.design import ExplicitDesign, draw_listed
+from evenhand.designs.pairs import listed_pairs
 from evenhand.designs.poisson_binomial import centre
 from evenhand.designs.state import read_array, read_log_weights
 from evenhand.randomness.alias import build_alias
@@ -99,6 +100,14 @@ class EnumeratedMaxEntropy(ExplicitDesign):
     def _log_prob(self, rows: Ints) -> Floats:
         n_always = int(np.sum(self.log_weights == np.inf))
         return sum_weights(self.log_weights, n_always, rows) - self._log_normaliser
+
+    def entropy(self) -> float:
+        """Entropy of the law, in nats."""
+        free = np.isfinite(self.log_weights)
+        return float(self._log_normaliser - self.log_weights[free] @ self.marginals[free])
+
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        return listed_pairs(self.sets, self.probabilities, self.m)[first, second]
 
     def _sample(self, n: int, rng: np.random.Generator) -> Ints:
         return draw_listed(self._table, self.sets, rng.random(n))

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from evenhand.checks import check_number
-from evenhand.designs.design import ExplicitDesign
+from evenhand.designs.design import ExplicitDesign, weigh
 from evenhand.designs.uniform import draw_uniform
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints
@@ -56,6 +56,18 @@ class Mixture(ExplicitDesign, Generic[D]):
         log_rest, log_eta = log_shares(self.eta)
         uniform = log_eta - log_comb(self.m, self.k)
         return np.logaddexp(log_rest + self.design._log_prob(rows), uniform)
+
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        plain = self.k * (self.k - 1) / max(1, self.m * (self.m - 1))
+        joint = np.maximum(self.design._pair_marginals(first, second), 0.0)
+        return (1.0 - self.eta) * joint + self.eta * plain
+
+    def _weights(self, rows: Ints) -> Floats:
+        """Importance weights of rows that the design drew: those of the base class, sooner."""
+        with np.errstate(over="ignore", divide="ignore"):
+            share = np.exp(self.design._log_prob(rows) + log_comb(self.m, self.k))
+            rarity = self.m / self.k / (self.eta + (1.0 - self.eta) * share)
+        return weigh(self.marginals, rows, rarity)
 
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats, compiled, part
 
 NEGLIGIBLE = 1e-18  # terms of the contour sum below this are dropped
 RECURSION_UP_TO = 24  # heads or tails; about as many contour points count, at a similar cost each
@@ -62,14 +62,9 @@ def points_for(m: int, k: int) -> Floats | None:
     return None if min(k, m - k) <= RECURSION_UP_TO else np.empty((4, m // 2 + 1))
 
 
-@compiled
-def condition(
-    p: Floats, q: Floats, k: int, pi: Floats, rest: Floats, points: Floats | None
-) -> float:
-    """Return log P(N = k); fill in the marginals given N = k, and 1 minus them.
-
-    ``points`` are those of :func:`points_for`; while they are None no contour is compiled.
-    """
+def condition(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> float:
+    """Return log P(N = k); fill in the marginals given N = k, and 1 minus them."""
+    points = points_for(len(p), k)
     if points is None:
         return by_recursion(p, q, k, pi, rest)
     return by_contour(p, q, k, pi, rest, points)
@@ -129,7 +124,7 @@ def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> floa
     return math.log(total)
 
 
-@compiled
+@part
 def _pair(p: Floats, q: Floats, i: int) -> tuple[float, float, float, float]:
     """Chance that no head, only the second, only the first, or both show in the i-th pair."""
     a, b = 2 * i, 2 * i + 1

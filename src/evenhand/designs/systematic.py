@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import ROUNDING, check_marginals
 from evenhand.designs.design import ExplicitDesign
+from evenhand.designs.pairs import MAX_PAIR_MATRIX
 from evenhand.subsets.combinations import shuffle
 from evenhand.typing import Floats, Ints, compiled
 
@@ -38,6 +39,10 @@ class Systematic(ExplicitDesign):
         k -= len(always)
         ends = np.cumsum(marginals[line])
         ends = ends * (k / ends[-1]) if k else ends
+        self._begins = np.zeros(
+            self.m
+        )  # of the starts for which an arm is in; all, if it is certain
+        self._begins[line] = (ends - marginals[line]) % 1.0
         # the set changes where u passes the fractional part of an end: one set per interval of u
         self._cuts = np.unique(np.append(ends % 1.0, [0.0, 1.0]))
         middles = 0.5 * (self._cuts[1:] + self._cuts[:-1])
@@ -60,6 +65,30 @@ class Systematic(ExplicitDesign):
         asked = [chances.get(tuple(row), 0.0) for row in np.sort(rows, axis=1).tolist()]
         with np.errstate(divide="ignore"):
             return np.log(np.array(asked))
+
+    def entropy(self) -> float:
+        """Entropy of the law, in nats."""
+        chances = np.exp(self._log_prob(self._sets))
+        _, first = np.unique(np.sort(self._sets, axis=1), axis=0, return_index=True)
+        possible = chances[first][chances[first] > 0.0]
+        return float(-(possible * np.log(possible)).sum())
+
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        """Overlap of two arcs of the circle of starts: an arm is in for the starts on its own."""
+        total = np.zeros(np.broadcast(first, second).shape)
+        for turn in (-1.0, 0.0, 1.0):
+            low = np.maximum(self._begins[first], self._begins[second] + turn)
+            ends = self._begins + self.marginals
+            total += np.maximum(np.minimum(ends[first], ends[second] + turn) - low, 0.0)
+        return total
+
+    def impossible_pair(self) -> tuple[int, int] | None:
+        """Two arms that are never in together, or None."""
+        if self.m <= MAX_PAIR_MATRIX:
+            return super().impossible_pair()
+        arms = np.arange(self.m - 1)  # among so many some neighbours share no start
+        apart = np.flatnonzero(self._pair_marginals(arms, arms + 1) <= 1e-15)
+        return (int(apart[0]), int(apart[0]) + 1) if len(apart) else None
 
     @property
     def listed(self) -> tuple[Ints, Floats]:

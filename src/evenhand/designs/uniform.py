@@ -31,6 +31,14 @@ class Uniform(ExplicitDesign):
     def _log_prob(self, rows: Ints) -> Floats:
         return np.full(len(rows), -log_comb(self.m, self.k))
 
+    def entropy(self) -> float:
+        """Entropy of the law, in nats: the logarithm of the number of sets."""
+        return log_comb(self.m, self.k)
+
+    def _pair_marginals(self, first: Ints, second: Ints) -> Floats:
+        chance = self.k * (self.k - 1) / max(1, self.m * (self.m - 1))
+        return np.full(np.broadcast(first, second).shape, chance)
+
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
         """All sets with their equal probabilities, up to a million of them."""

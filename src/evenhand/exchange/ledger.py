@@ -130,7 +130,10 @@ class Ledger:
             if state[settled] == TOLD:
                 raise AlreadyTold(f"rows must be told once, got row {row} again")
             if state[settled] == LEFT:
-                raise AlreadyTold(f"row {row} was closed: an arm of it has left or was paused")
+                raise AlreadyTold(
+                    f"row {row} was closed: it was told after an arm of it had left or was paused, "
+                    "or to a learner that can use no rows from before its arms changed"
+                )
             raise AlreadyTold(f"row {row} was closed: its reward was told as missing")
 
     def settle(self, rows: RowNumbers, missing: ArrayLike, left: ArrayLike = False) -> None:

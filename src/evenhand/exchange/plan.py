@@ -74,6 +74,10 @@ class Plan(ABC):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
 
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        raise TypeError(f"{type(self).__name__} cannot weigh rows that were drawn elsewhere")
+
     @abstractmethod
     def _numbers(self) -> tuple[int, float, float, bytes]:
         """The code of its kind, two numbers and vectors: with the arms, all of the plan."""
@@ -147,13 +151,26 @@ class SetPlan(Plan):
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
-        sizes = rng.choice(self.k, n, p=self.sizes) + 1
+        sizes = _choose(self.sizes, rng.random(n)) + 1
+        counts, back = np.bincount(sizes), np.empty(n, np.int64)
+        kind = np.uint8 if self.k < 2**8 else np.int64  # bytes are sorted by counting
+        back[sizes.astype(kind).argsort(kind="stable")] = np.arange(n)
         orders, weights = np.full((n, self.k), -1), np.zeros((n, self.k))
+        end = 0
+        for r in counts.nonzero()[0].tolist():  # size after size, and put in their places at once
+            start, end = end, end + int(counts[r])
+            law = self.law(r)
+            sets = law.sample(end - start, rng)
+            orders[start:end, :r], weights[start:end, :r] = sets, law._weights(sets)
+        return Rows(orders.take(back, axis=0), sizes[:, None], weights.take(back, axis=0))
+
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        weights = np.zeros(orders.shape)
         for r in np.unique(sizes).tolist():
-            rows, law = np.flatnonzero(sizes == r), self.law(r)
-            sets = law.sample(len(rows), rng)
-            orders[rows, :r], weights[rows, :r] = sets, law._weights(sets)
-        return Rows(orders, sizes[:, None], weights)
+            rows = np.flatnonzero(sizes[:, 0] == r)
+            weights[rows, :r] = self.law(r)._weights(np.ascontiguousarray(orders[rows, :r]))
+        return Rows(orders, sizes, weights)
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
         vectors = _packed(self.marginals, self.sizes) + self.worth.astype("<f4").tobytes()
@@ -190,9 +207,13 @@ class FullSetPlan(Plan):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
         law = mixed_law(self.marginals, self.k, self.mixing)
-        sets = law.sample(n, rng)
-        weights = np.exp(-law._log_prob(sets) - log_comb(self.m, self.k))
-        return Rows(sets, np.full((n, 1), self.k), weights[:, None])
+        return self.weigh(law.sample(n, rng), np.full((n, 1), self.k))
+
+    def weigh(self, orders: Ints, sizes: Ints) -> Rows:
+        """Return rows of this plan that were drawn elsewhere, with their weights."""
+        law = mixed_law(self.marginals, self.k, self.mixing)
+        weights = np.exp(-law._log_prob(orders) - log_comb(self.m, self.k))
+        return Rows(orders, sizes, weights[:, None])
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
         return FULL_SETS, self.mixing, 0.0, _packed(self.marginals)
@@ -206,6 +227,18 @@ class FullSetPlan(Plan):
         if not leave_room(marginals, k, mixing):
             raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
         return cls(number, arms, k, marginals, mixing)
+
+
+def _choose(shares: Floats, numbers: Floats) -> Ints:
+    """Draw from a law by numbers in [0, 1), as numpy's ``choice`` does."""
+    ends = shares.cumsum()
+    ends /= ends[-1]
+    if len(ends) > 32:
+        return ends.searchsorted(numbers, side="right")
+    chosen = np.zeros(len(numbers), np.int64)
+    for end in ends[:-1].tolist():  # where there are few, searching costs more than comparing all
+        chosen += numbers >= end
+    return chosen
 
 
 def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:

@@ -79,6 +79,8 @@ class Roster:
                 if self.names is None
                 else f"the arms have names: pass a list of new names, got names={names!r}"
             )
+        if new == 0:
+            raise ValueError("names must hold at least one new name, got none")
         check_names(given and (*(self.names or ()), *given), self.m + new)
         known = [self.former.get(name) for name in given or ()] or [None] * new
         away = next((arm for arm in known if arm in self.paused), None)
@@ -145,7 +147,9 @@ class Roster:
         if not given:
             raise ValueError("arms must name at least one arm, got none")
         if all(isinstance(arm, str) for arm in given):
-            known = dict(zip(self.names or (), self.ids.tolist(), strict=True))
+            if self.names is None:
+                raise ValueError(f"arms must be given by id, as they have no names, got {arms!r}")
+            known = dict(zip(self.names, self.ids.tolist(), strict=True))
             known |= {name: arm for name, arm in self.former.items() if arm in self.paused}
             missing = [name for name in given if name not in known]
             found = [known.get(name, -1) for name in given]
@@ -163,8 +167,8 @@ class Roster:
         for name, known in self.former.items():
             if known == arm:
                 return name
-        column = int(np.searchsorted(self.ids, arm))
-        return arm if self.names is None else self.names[column]
+        column = int(self.places(np.array(arm)))
+        return arm if self.names is None or column < 0 else self.names[column]
 
     def columns(self, ids: ArrayLike) -> Ints:
         """Return the columns of these arms."""
@@ -211,7 +215,9 @@ class Roster:
             return cls.of(m, names)
         ids, joined = as_integers("ids", data["ids"]), as_integers("joined", data["joined"])
         following = check_integer("next", data["next"], 1)
-        paused = {check_integer("paused", a, 0): int(t) for a, t in data["paused"]}
+        paused = {
+            check_integer("paused", a, 0): check_integer("paused", t, 0) for a, t in data["paused"]
+        }
         former = {str(name): check_integer("former", a, 0) for name, a in data["former"].items()}
         used = [*ids.tolist(), *paused]
         good = (
@@ -222,7 +228,8 @@ class Roster:
             and max([*used, *former.values()]) < following
             and not set(former.values()) & set(ids.tolist())
             and not set(former) & set(names or ())
-            and (names is None or set(paused) <= set(former.values()))
+            and len(set(former.values())) == len(former)
+            and (set(paused) <= set(former.values()) if names is not None else not former)
         )
         if not good:
             raise ValueError("roster must hold ascending ids, and each arm once")

@@ -3,7 +3,7 @@
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -69,14 +69,27 @@ class Shelf:
         self._read: list[Entry] = []
         self._unread: tuple[np.ndarray, np.ndarray] | None = None
         self._cached: dict[int, Entry] = {}  # entries with rows in memory, least recent first
+        # rows from the number of the first on, for those who keep rows that they draw no more
+        self.supply: Callable[[Plan, int], Rows] | None = None
 
-    def put(self, plan: Plan, n: int, ledger: Ledger, rng: np.random.Generator) -> None:
-        """Draw n rows of a new plan, the next to be asked, and keep what they need."""
+    def put(
+        self,
+        plan: Plan,
+        n: int,
+        ledger: Ledger,
+        rng: np.random.Generator,
+        given: Rows | None = None,
+    ) -> None:
+        """Draw n rows of a new plan, the next to be asked, and keep what they need.
+
+        Rows that were drawn elsewhere may be given instead.
+        """
         entries = self._entries
         if entries:
             self._drop_settled(entries[-1], ledger)
         state = rng.bit_generator.state
-        entry = Entry(ledger.next, n, drawn=(plan, state, plan.draw(n, rng)))
+        rows = plan.draw(n, rng) if given is None else given
+        entry = Entry(ledger.next, n, drawn=(plan, state, rows))
         entries.append(entry)
         if len(entries) > self.keep:
             ledger.expire_before(entries[-self.keep].first)
@@ -137,6 +150,8 @@ class Shelf:
             data, code = entry.record[: self._width], entry.record[self._width :]
             plan, rng = Plan.from_bytes(code), with_state(self.bits, data)
             state, rows = rng.bit_generator.state, plan.draw(entry.n, rng)
+            if _checksum(rows) != entry.checksum and self.supply is not None:
+                rows = self.supply(plan, entry.first)
             if _checksum(rows) != entry.checksum:
                 raise DrawnElsewhere(
                     f"rows {entry.first}..{entry.first + entry.n - 1} come out differently here: "

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from evenhand.checks import as_integers, check_budget, check_integer, check_sets, check_vector
 from evenhand.games.game import NoisyMean
 from evenhand.games.noise import Noise
-from evenhand.typing import Bools, Floats
+from evenhand.typing import Bools, Floats, Ints
 
 
 class Carrier(NoisyMean):
@@ -86,6 +86,17 @@ class Carrier(NoisyMean):
         share[1:] /= np.arange(1, m + 1)
         d = self.members.sum(axis=1)
         return (self.coefficients * share[d]) @ self.members
+
+    def among(self, arms: Ints) -> "Carrier":
+        """Return the game of these arms alone: sets D that need another arm are worth nothing."""
+        gone = np.ones(self.m, np.bool_)
+        gone[arms] = False
+        whole = ~self.members[:, gone].any(axis=1)
+        coalitions = [np.flatnonzero(row).tolist() for row in self.members[whole][:, arms]]
+        if not coalitions:  # nothing is left that is worth anything
+            coalitions = [[0]]
+        worth = self.coefficients[whole] if whole.any() else np.zeros(1)
+        return Carrier(coalitions, worth, len(arms), noise=self.noise)
 
 
 def additive(values: ArrayLike, *, noise: Noise | None = None) -> Carrier:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
+from evenhand.games.best_member import BestMember
 from evenhand.games.carrier import Carrier, additive
 from evenhand.games.noise import Bernoulli
 from evenhand.games.noisy_or import BinaryNoisyOr
@@ -93,7 +94,7 @@ def random_additive(m: int, k: int, rng: np.random.Generator) -> Carrier:
     return additive(0.9 / np.sort(worth)[-k:].sum() * worth, noise=Bernoulli())
 
 
-def best_member(m: int, rng: np.random.Generator) -> SetFunction:
+def best_member(m: int, rng: np.random.Generator) -> BestMember:
     """Make a game in which a set is worth its best arm: beside it weak arms add nothing.
 
     Examples
@@ -102,8 +103,7 @@ def best_member(m: int, rng: np.random.Generator) -> SetFunction:
     >>> game.value(np.eye(4, dtype=bool)).max() == game.value(np.ones((1, 4), bool))
     array([ True])
     """
-    worth = check_rng(rng).uniform(0.05, 0.95, check_integer("m", m, 1))
-    return SetFunction(lambda sets: (sets * worth).max(axis=1), m, noise=Bernoulli())
+    return BestMember(check_rng(rng).uniform(0.05, 0.95, check_integer("m", m, 1)))
 
 
 def hidden_pair(m: int, rng: np.random.Generator) -> Carrier:

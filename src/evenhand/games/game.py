@@ -24,11 +24,11 @@ BLOCK_CELLS = 2**24  # cells of the boolean matrix handed to a set function at o
 class Game(Protocol):
     """A set function on m arms that can be observed with noise.
 
-    A game may also have ``kshapley(k)``, its merits in closed form; ``pull_coupled``, observations
-    of all prefixes of a row under common randomness; ``noise``, None where rewards are exact;
-    ``empty``, the reward of the empty set, which is part of every reward and of no value;
-    ``names`` of the arms; ``trajectory``, the version of its random numbers; and ``needs_gpu``,
-    True where it needs one.
+    A game may also have ``kshapley(k)``, its merits in closed form; ``among(arms)``, the same game
+    of some arms alone; ``pull_coupled``, observations of all prefixes of a row under common
+    randomness; ``noise``, None where rewards are exact; ``empty``, the reward of the empty set,
+    which is part of every reward and of no value; ``names`` of the arms; ``trajectory``, the
+    version of its random numbers; and ``needs_gpu``, True where it needs one.
 
     Examples
     --------
@@ -142,13 +142,18 @@ def chunks(rows: int, width: int, cells: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-@compiled
 def prefix_sets(orders: Ints, sizes: Ints, m: int) -> Bools:
     """Boolean matrix (n * s, m) of the asked prefixes, row after row."""
+    sets = np.zeros((sizes.size, m), np.bool_)
+    mark_prefixes(sets, orders, sizes)
+    return sets
+
+
+@compiled
+def mark_prefixes(sets: Bools, orders: Ints, sizes: Ints) -> None:
+    """Set the members of the asked prefixes to True."""
     n, s = sizes.shape
-    sets = np.zeros((n * s, m), np.bool_)
     for i in range(n):
         for j in range(s):
             for r in range(sizes[i, j]):
                 sets[i * s + j, orders[i, r]] = True
-    return sets

@@ -84,6 +84,10 @@ class NoisyOr:
         _, k = check_budget(self.m, k)
         return self.mu * mean_products(self._miss, k).mean(axis=1)
 
+    def among(self, arms: Ints) -> "NoisyOr":
+        """Return the game of these arms alone."""
+        return NoisyOr(self.mu[arms], self.sd, self.width)
+
 
 class BinaryNoisyOr(NoisyMean):
     """Noisy-OR of which only success or failure is seen: reward 1 with probability V(S), else 0.
@@ -114,6 +118,10 @@ class BinaryNoisyOr(NoisyMean):
     def kshapley(self, k: int) -> Floats:
         """K-Shapley values in closed form."""
         return self._means.kshapley(k)
+
+    def among(self, arms: Ints) -> "BinaryNoisyOr":
+        """Return the game of these arms alone."""
+        return BinaryNoisyOr(self._means.mu[arms])
 
 
 def synthetic(m: int, rng: np.random.Generator) -> NoisyOr:

@@ -1,7 +1,6 @@
 """Any function of a set as a game."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,16 +77,12 @@ class SetFunction(NoisyMean):
         if not callable(f):
             raise TypeError(f"f must be a function of a frozenset of arms, got {f!r}")
 
-        def of_matrix(sets: Bools) -> Floats:
-            arms = [frozenset(np.flatnonzero(row).tolist()) for row in sets]
-            with _explained("f was given a frozenset of arms"):
-                answers = [f(one) for one in arms]
-            for answer in answers:
-                if np.ndim(answer) != 0:
-                    raise ValueError(f"f must return one number per set, got {answer!r}")
-            return np.array(answers)
+        return cls(_PerSet(f), m, noise=noise, rewards=rewards, empty=empty)
 
-        return cls(of_matrix, m, noise=noise, rewards=rewards, empty=empty)
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the function is one of a single set, made by :meth:`per_set`."""
+        return isinstance(self.f, _PerSet)
 
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix; V of the empty set is 0."""
@@ -100,11 +95,15 @@ class SetFunction(NoisyMean):
 
     def _ask(self, sets: Bools) -> Floats:
         """Call the user's function and check what it returns."""
-        with _explained(
-            "f was given a boolean (n, m) matrix, one row per set; "
-            "for a function of a single set use SetFunction.per_set"
-        ):
+        try:
             answer = self.f(sets)
+        except Exception as error:
+            explain(
+                error,
+                "f was given a boolean (n, m) matrix, one row per set; "
+                "for a function of a single set use SetFunction.per_set",
+            )
+            raise
         values = as_reals("f", answer, "return real numbers")
         if values.shape != (len(sets),):
             raise ValueError(
@@ -118,12 +117,28 @@ class SetFunction(NoisyMean):
         return values
 
 
-@contextmanager
-def _explained(note: str) -> Iterator[None]:
-    """Add to an error in the user's function what it was given."""
-    try:
-        yield
-    except Exception as error:
-        if not getattr(error, "__notes__", None):
-            error.add_note(note)
-        raise
+class _PerSet:
+    """A function of one set as one of many: a class, so that other processes can be sent it."""
+
+    def __init__(self, f: Callable[[frozenset[Any]], float]) -> None:
+        self.f = f
+
+    def __call__(self, sets: Bools) -> Floats:
+        answers = []
+        for row in sets:
+            one = frozenset(np.flatnonzero(row).tolist())
+            try:
+                answers.append(self.f(one))
+            except Exception as error:
+                explain(error, f"f was given a frozenset of arms: {sorted(one)}")
+                raise
+        for answer in answers:
+            if np.ndim(answer) != 0:
+                raise ValueError(f"f must return one number per set, got {answer!r}")
+        return np.array(answers)
+
+
+def explain(error: Exception, note: str) -> None:
+    """Add a note to an error that has none."""
+    if not getattr(error, "__notes__", None):
+        error.add_note(note)

@@ -9,13 +9,16 @@ import numpy as np
 
 from evenhand.exchange import SetPlan
 from evenhand.exchange.batch import Batch
-from evenhand.lab.games import Setting, build_game, trajectory
+from evenhand.lab.games import Setting, build, trajectory
 from evenhand.lab.learners import KINDS, build_learner
+from evenhand.lab.rehearsals import rehearse
+from evenhand.lab.worlds import Rehearsal
 from evenhand.learners import EvenHand, Learner
 from evenhand.metrics import FairnessLoss, alignment
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import stream
 from evenhand.simulation.loop import simulate
+from evenhand.typing import Floats
 
 # One release changed the random numbers of these learners on these games only, which no version of
 # a class can say. The list is closed: a new change bumps `trajectory` of the learner or the game.
@@ -75,7 +78,7 @@ def _version(game: str, learner: str) -> int:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its record: numbers and lists of numbers."""
-    setting = build_game(
+    setting = build(
         cell.game,
         cell.k,
         horizon=cell.horizon,
@@ -83,8 +86,12 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         seed=cell.seed,
     )
     rng = stream(cell.seed, cell.replication, "learner")
-    learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
     noise = stream(cell.seed, cell.replication, "environment")
+    if isinstance(setting, Rehearsal):
+        made = cell.learner, setting.m, cell.k, cell.horizon, rng, setting.world
+        learner, in_full = build_learner(*made), cell.replication == 1
+        return rehearse(setting, learner, cell.horizon, cell.late, noise, in_full)
+    learner = build_learner(cell.learner, setting.game.m, cell.k, cell.horizon, rng)
     record = play(setting, learner, cell.horizon, cell.late, noise)
     reference = stream(cell.seed, cell.replication, "reference")
     return record | {"fair_reward": fair_reward(setting, learner, cell.horizon, reference)}
@@ -98,6 +105,7 @@ def play(
     merit = np.maximum(setting.known.merit, 0.0)  # harm, or the noise of an estimate, counts as 0
     uncapped = k * merit / merit.sum()
     loss, regret_uncapped = FairnessLoss(uncapped, k), 0.0
+    capped = learner.terms is None and uncapped.max() > 1.0
 
     def add(batch: Batch) -> None:
         nonlocal regret_uncapped
@@ -107,17 +115,17 @@ def play(
         learner,
         game,
         horizon + late,
-        target=fair_policy(merit, k),
+        target=_due(merit, learner),
         seed=noise,
         late=late,
         checkpoints=[horizon + late],
-        watch=add if uncapped.max() > 1.0 else None,
+        watch=add if capped else None,
     )
     regret = float(run.regret[-1])
     return {
         "m": game.m,
         "regret": regret,
-        "regret_uncapped": regret_uncapped if uncapped.max() > 1.0 else regret,
+        "regret_uncapped": regret_uncapped if capped else regret,
         "largest_due": float(uncapped.max()),
         "alignment": alignment(merit, run.selections),
         "queries": run.queries,
@@ -136,10 +144,20 @@ def fair_reward(
     if not isinstance(learner, EvenHand):
         return None
     m, k = learner.m, learner.k
-    policy = fair_policy(np.maximum(setting.known.merit, 0.0), k)
+    policy = _due(np.maximum(setting.known.merit, 0.0), learner)
     fair = SetPlan(0, np.arange(m), k, policy, learner.sizes, mixing=0.0)
     rows = fair.draw(min(horizon, N_FAIR), rng)
     return float(setting.game.pull(rows.orders, rows.sizes, rng).mean())
+
+
+def _due(merit: Floats, learner: Learner) -> Floats:
+    """What arms of these merits are due, on the learner's terms."""
+    if learner.m != len(merit):
+        raise ValueError(
+            "caps must be above 0 in experiments: a cap of 0 takes an arm out of the game, and the "
+            "others' merits are then not those of the game; leave the arm out of the game"
+        )
+    return fair_policy(merit, learner.k, learner.terms)
 
 
 def _said(learner: Learner) -> dict[str, list[float]]:

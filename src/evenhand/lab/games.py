@@ -3,15 +3,19 @@
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evenhand import games, merit, theory
 from evenhand.datasets import facebook_graph, facebook_stand_in
-from evenhand.games import CudaCascade, Game, Graph, IndependentCascade
+from evenhand.games import CudaCascade, Game, Graph, IndependentCascade, World
+from evenhand.lab import worlds
+from evenhand.lab.worlds import Rehearsal
 from evenhand.merit import Estimate
 from evenhand.randomness.streams import stream
 
@@ -75,10 +79,13 @@ def _drawn(family: str, m: int, k: int, rng: np.random.Generator) -> Game:
     return _call(make, {"m": m}, {"k": k, "rng": rng})
 
 
-def _own(kind: str) -> Callable[..., Any]:
+def own(kind: str) -> Callable[..., Any]:
     """A maker of the user's, named ``module:function`` or ``module.py:function``."""
-    path, _, name = kind.partition(":")
+    path, _, name = kind.rpartition(":")
     module = path.removesuffix(".py").replace("/", ".")
+    if Path(path).is_absolute():
+        sys.path.insert(0, str(Path(path).parent))
+        module = Path(path).stem
     try:
         make = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
@@ -107,15 +114,28 @@ MAKERS |= {
     "facebook": partial(_cascade, IndependentCascade, facebook_graph),
     "facebook-cuda": partial(_cascade, CudaCascade, facebook_graph),
     "facebook-stand-in": partial(_cascade, IndependentCascade, facebook_stand_in),
+    "facebook-livelier": partial(worlds.livelier, IndependentCascade, facebook_graph),
+    "stand-in-livelier": partial(worlds.livelier, IndependentCascade, facebook_stand_in),
     "stand-in-cut": partial(_cut_cascade, IndependentCascade, facebook_stand_in),
 }
+MAKERS |= {make.__name__: make for make in worlds.MAKERS}
 SUPPLIED = {"k", "horizon", "seed", "rng"}  # arguments that the lab fills in, not the file
 
 
 def build_game(
     config: dict[str, Any], k: int, *, horizon: int = 1, replication: int = 1, seed: int = 1
 ) -> Setting:
-    """Make a game and its merits from an experiment's description.
+    """Make a game that does not change, and its merits, from an experiment's description."""
+    made = build(config, k, horizon=horizon, replication=replication, seed=seed)
+    if isinstance(made, Rehearsal):
+        raise ValueError(f"game must be one that does not change, got {config['kind']!r}")
+    return made
+
+
+def build(
+    config: dict[str, Any], k: int, *, horizon: int = 1, replication: int = 1, seed: int = 1
+) -> Setting | Rehearsal:
+    """Make a game and its merits, or a world that changes, from an experiment's description.
 
     A maker that asks for ``k``, ``horizon``, ``seed`` or ``rng`` without a default is given it;
     ``rng`` is the replication's own.
@@ -124,8 +144,16 @@ def build_game(
     kind = options.pop("kind")
     rng = stream(seed, replication, "instance")
     given = {"k": k, "horizon": horizon, "seed": seed, "rng": rng}
-    made = _call(_own(kind) if ":" in kind else MAKERS[kind], options, given)
-    return made if isinstance(made, Setting) else with_merit(made, k, seed)
+    made = _call(own(kind) if ":" in kind else MAKERS[kind], options, given)
+    if isinstance(made, Setting | Rehearsal):
+        return made
+    return Rehearsal(made) if isinstance(made, World) else with_merit(made, k, seed)
+
+
+def call_maker(make: Callable[..., Any], options: dict[str, Any], k: int, seed: int = 1) -> Any:
+    """Call a maker outside of an experiment: what it returns need not be a game."""
+    rng = stream(seed, 1, "instance")
+    return _call(make, options, {"k": k, "horizon": 1, "seed": seed, "rng": rng})
 
 
 def _call(make: Callable[..., Any], options: dict[str, Any], given: dict[str, Any]) -> Any:
@@ -141,9 +169,11 @@ def with_merit(game: Game, k: int, seed: int) -> Setting:
     if isinstance(game, IndependentCascade):
         return Setting(game, merit.reverse_reachable(game, k, SETS_PER_ARM * game.m, rng))
     try:
-        return Setting(game, Estimate(merit.kshapley(game, k), np.zeros(game.m), queries=0))
+        return Setting(
+            game, Estimate(merit.kshapley(game, k, progress=False), np.zeros(game.m), queries=0)
+        )
     except ValueError:  # too many sets to list
-        return Setting(game, merit.stratified(game, k, N_QUERIES, rng))
+        return Setting(game, merit.stratified(game, k, N_QUERIES, rng, progress=False))
 
 
 def options_of(kind: str) -> set[str]:

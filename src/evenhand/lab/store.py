@@ -42,6 +42,12 @@ SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
     "marginals": pl.List(pl.Float64),
     "low": pl.List(pl.Float64),
     "high": pl.List(pl.Float64),
+    "marks": pl.List(pl.Int64),  # the rest is of worlds that change
+    "regret_curve": pl.List(pl.Float32),
+    "due": pl.List(pl.Float32),
+    "given": pl.List(pl.Float32),
+    "changes": pl.String,
+    "noticed": pl.String,
     "seconds": pl.Float64,
     "machine": pl.String,
     "versions": pl.String,
@@ -49,6 +55,7 @@ SCHEMA: dict[str, Any] = {  # files may have further columns: older ones do
 LATER = (  # columns that are null in older files
     *("reward", "fair_reward", "late"),
     *("estimate", "stderr", "marginals", "low", "high"),
+    *("marks", "regret_curve", "due", "given", "changes", "noticed"),
 )
 
 

@@ -16,7 +16,15 @@ DESIGNS = [
 
 
 # arguments that came later than files that can be read: what learners without them did
-LATER: dict[str, Any] = {"full": None, "prior": None, "rewards": [0.0, 1.0], "empty": 0.0}
+LATER: dict[str, Any] = {
+    "full": None,
+    "prior": None,
+    "rewards": [0.0, 1.0],
+    "empty": 0.0,
+    "terms": None,
+    "watch": False,
+}
+USUAL = LATER | {"watch": True}  # what learners do not mention of themselves
 
 
 def options(kind: type) -> list[str]:

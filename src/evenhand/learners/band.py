@@ -59,7 +59,6 @@ class Terms(NamedTuple):
     inverse: Floats
 
 
-@compiled
 def scaled_forecast(
     worth: Floats, gamma: float, k: int, low: float
 ) -> tuple[Floats, float, Floats, Floats]:
@@ -70,29 +69,18 @@ def scaled_forecast(
     for the r largest.
     """
     m, gamma = len(worth), max(gamma, FLAT)
-    held, left = np.empty(m), np.empty(m)
-    for a in range(m):
-        held[a] = min(max(worth[a], low), low + 1.0, (1.0 - LEAST) / gamma)
-        left[a] = 1.0 - gamma * held[a]
-    ordered, others = np.sort(left), mean_products(left, k)
-    scale, merit = np.empty(k), np.zeros(m)
-    least, most = 1.0, 1.0
-    for r in range(1, k + 1):
-        least, most = least * ordered[r - 1], most * ordered[m - r]
-        top, bottom = (1.0 - least) / gamma, (1.0 - most) / gamma
-        factor = 1.0
-        if top > low + 1.0:
-            factor = (low + 1.0) / top
-        if bottom < low:
-            factor = min(factor, low / bottom)
-        scale[r - 1] = factor
-        mean = 0.0
-        for a in range(m):
-            mean += (1.0 - left[a] * others[a, r - 1]) / (gamma * m)
-        for a in range(m):
-            with_a = (1.0 - left[a] * others[a, r - 1]) / gamma
-            part = m / (m - r) * (with_a - mean) if r < k else with_a
-            merit[a] += factor * part / k
+    held = np.minimum(np.maximum(worth, low), min(low + 1.0, (1.0 - LEAST) / gamma))
+    left = 1.0 - gamma * held
+    ordered = np.sort(left)
+    top = (1.0 - ordered[:k].cumprod()) / gamma
+    bottom = (1.0 - ordered[: -k - 1 : -1].cumprod()) / gamma
+    scale, above, below = np.ones(k), top > low + 1.0, bottom < low
+    scale[above] = (low + 1.0) / top[above]
+    scale[below] = np.minimum(scale[below], low / bottom[below])
+    with_arm = (1.0 - left[:, None] * mean_products(left, k)) / gamma
+    mean, share = with_arm.mean(axis=0), scale / k
+    share[:-1] *= m / (m - np.arange(1.0, k))
+    merit = with_arm @ share - float(mean[:-1] @ share[:-1])
     return held, gamma, scale, merit
 
 
@@ -121,38 +109,26 @@ def absorb(
     return count
 
 
-@compiled
 def totals(sums: Floats) -> tuple[Floats, Floats]:
     """Sum of the terms Y (m,), and of their squares, from the sums over sets with an arm."""
     k, m, _ = sums.shape
-    first, second = np.zeros(m), np.zeros(m)
-    for r in range(1, k + 1):
-        inside, outside = (1.0 - r / m, -r / m) if r < k else (1.0, 0.0)
-        factor = (m / (r * (m - r)) if r < k else 1.0 / k) * m / k
-        every, squares = 0.0, 0.0  # each set of r stands in r cells
-        for a in range(m):
-            every += sums[r - 1, a, 0] / r
-            squares += sums[r - 1, a, 1] / r
-        for a in range(m):
-            one, two = sums[r - 1, a, 0], sums[r - 1, a, 1]
-            first[a] += factor * (inside * one + outside * (every - one))
-            second[a] += factor**2 * (inside**2 * two + outside**2 * max(squares - two, 0.0))
-    return first, second
+    size = np.arange(1.0, k + 1.0)
+    factor, outside = np.full(k, m / k**2), -size / m
+    factor[:-1] = m / (size * (m - size))[:-1] * m / k
+    outside[-1] = 0.0
+    every = sums.sum(axis=1) / size[:, None]  # each set of r stands in r cells
+    # terms of sets with an arm are larger by 1 than those of the others
+    first = factor @ sums[:, :, 0] + (factor * outside) @ every[:, 0]
+    inside, square = factor**2 * (1.0 + outside) ** 2, factor**2 * outside**2
+    without = np.maximum(every[:, 1:] - sums[:, :, 1], 0.0)
+    return first, inside @ sums[:, :, 1] + square @ without
 
 
-@compiled
 def deviation(squares: Floats, reach: float, log: float) -> Floats:
     """How far sums of terms up to ``reach`` may be off: see :meth:`Band.radius`."""
-    logs = np.empty(len(SCALE))
-    for i in range(len(SCALE)):
-        logs[i] = (log + PRICE[i]) / SCALE[i]
-    result = np.empty(len(squares))
-    for a in range(len(squares)):
-        best = np.inf
-        for i in range(len(SCALE)):
-            best = min(best, SLOPE[i] * squares[a] / reach + reach * logs[i])
-        result[a] = best
-    return result
+    lines = np.multiply.outer(SLOPE / reach, squares)
+    lines += (reach * (log + PRICE) / SCALE)[:, None]
+    return lines.min(axis=0)
 
 
 FIELDS: Fields = {

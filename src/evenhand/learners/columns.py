@@ -13,6 +13,7 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "singles": 0,
     "weighted": 1,
     "carried": 1,
+    "together": 0,
     "cells": 0,
     "worth": 0,
     "extra": 0,
@@ -22,13 +23,11 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "variance": 0,
     "start": 0,
 }
-OWN = np.array([[5, 0], [6, 1], [9, 1], [10, 2]])  # products with a direction, and the arm's part
-OWN_REFERENCE = np.array([[7, 0], [8, 1]])
 
 
 def width(k: int) -> int:
     """Numbers that evidence holds of one arm."""
-    return 5 + 4 * k + 4 * k + 13 + 7
+    return 5 + 8 * (k - 1) + 3 + 13 + 7
 
 
 def pack(evidence: "Evidence") -> Floats:
@@ -51,17 +50,12 @@ def unpack(evidence: "Evidence", rows: Floats) -> None:
         at += size
 
 
-def without_partners(cells: Floats, reference: Floats, share: float) -> Floats:
-    """Cells of arms whose sets have lost all but a share of the other members.
-
-    Products with a direction sum over all members of a set. Which of them came from which member
-    is not kept; arms meet as chance has it, so all are taken to have the same part.
-    """
-    result = cells.copy()
-    for places, own in ((OWN, 1.0), (OWN_REFERENCE, reference[:, None])):
-        mine = cells[:, places[:, 1]] * own
-        result[:, places[:, 0]] = mine + share * (cells[:, places[:, 0]] - mine)
-    return result
+def on_its_own(cells: Floats, reference: Floats) -> Floats:
+    """Cells of arms of which only their own blocks are kept, and nothing that they share."""
+    xx, xe, ee, x, eta = cells[:, :5].T
+    zero = np.zeros_like(xx)
+    by_reference = xx * reference, xe * reference
+    return np.column_stack([xx, xe, ee, x, eta, xx, xe, *by_reference, xe, ee, zero, zero])
 
 
 def in_columns(orders: Shorts, places: Ints) -> tuple[Shorts, Ints]:
@@ -73,3 +67,20 @@ def in_columns(orders: Shorts, places: Ints) -> tuple[Shorts, Ints]:
     stays = np.flatnonzero(~np.any((mapped < 0) & (orders >= 0), axis=1))
     result: Shorts = mapped[stays].astype(orders.dtype, copy=False)  # type: ignore[assignment]
     return result, stays
+
+
+def moments(recent: Floats, every: Floats) -> Floats:
+    """Sums of 1 and the first four powers of some rewards, of which n, y and y^2 are known.
+
+    The third and fourth are taken to be about the mean what they are for all rewards (5,).
+    """
+    n, y, yy = recent
+    if n <= 0.0:
+        return np.zeros(5)
+    mean, old = y / n, every[1:] / max(every[0], 1.0)
+    square = max(yy / n - mean**2, 0.0)
+    third = old[2] - 3.0 * old[0] * old[1] + 2.0 * old[0] ** 3
+    fourth = old[3] - 4.0 * old[0] * old[2] + 6.0 * old[0] ** 2 * old[1] - 3.0 * old[0] ** 4
+    cube = third + 3.0 * mean * square + mean**3
+    last = fourth + 4.0 * mean * third + 6.0 * mean**2 * square + mean**4
+    return n * np.array([1.0, mean, square + mean**2, cube, max(last, 0.0)])

@@ -1,7 +1,7 @@
 """EvenHand: merit-proportional selection from small sets, without a horizon."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -9,23 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_number, check_vector
-from evenhand.estimate import Estimate
+from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
-from evenhand.learners import band, evidence
+from evenhand.learners import band, evidence, watch
 from evenhand.learners.band import Band
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.exchangeable import ExchangeableLearner, Recalled
+from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
-from evenhand.learners.proportional import (
-    miss_chance,
-    mixing_rate,
-    proportional,
-    queries_to_serve,
-)
+from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
+from evenhand.learners.termed import TermedLearner
+from evenhand.learners.watch import SHOWN, Watch
+from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
 
@@ -60,7 +58,7 @@ class Diagnostics(NamedTuple):
     curvature: float
 
 
-class EvenHand(ExchangeableLearner[SetPlan]):
+class EvenHand(TermedLearner[SetPlan]):
     r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
     Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
@@ -97,6 +95,13 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         Merits (m,) believed beforehand and their standard errors, (m,) or one for all, infinite
         where nothing is known; or an :class:`~evenhand.merit.Estimate`. They count as far as
         what was seen is less sure.
+    terms
+        Floors, caps, groups and a power of merit (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query. Arms with a cap of 0 are paused.
+    watch
+        Whether to look out for changes of what arms bring (:mod:`evenhand.learners.watch`), and to
+        forget what they no longer say. Intervals and the guarantee are then about the time since
+        the last change that was noticed.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -124,6 +129,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
         prior: tuple[ArrayLike, ArrayLike] | Estimate | None = None,
+        terms: Terms | Mapping[str, Any] | None = None,
+        watch: bool = True,
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
@@ -132,7 +139,11 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
+        self.watch = bool(watch)
+        self._watch = Watch(self.m, self.k, self.sizes)
+        self._changes = np.zeros((0, 3), np.int64)  # queries, arm, and kind of those noticed
         self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand
+        self._agree(terms)
 
     @property
     def merit(self) -> Floats:
@@ -160,7 +171,13 @@ class EvenHand(ExchangeableLearner[SetPlan]):
                 stderr=self._unit * stderr,
                 intervals=self.intervals(),
                 diagnostics=self._diagnostics(),
+                changes=self._noticed() if self.watch else None,
             )
+
+    def _noticed(self) -> tuple[Change, ...]:
+        """Changes noticed, of arms that are still known by a name or an id."""
+        label, found = self.roster.label, self._changes.tolist()
+        return tuple(Change(queries, label(arm), bool(alone)) for queries, arm, alone in found)
 
     def intervals(self, level: float = 0.95) -> Floats:
         r"""Intervals (m, 2) for the merits, valid at whatever time one chooses to look.
@@ -210,9 +227,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
-        total, _, squares, _ = np.moveaxis(self.evidence.weighted, 2, 0)
-        effective = total**2 / np.where(squares > 0.0, squares, 1.0)
-        effective[0] = self.evidence.singles[:, 0]
+        effective, squares = self.evidence.seen, self.evidence.squares
+        effective[1:] *= effective[1:] / np.where(squares > 0.0, squares, 1.0)
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
             effective,
@@ -239,8 +255,8 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         return self.prior.join(merit, variance, self._unit)
 
     def _proportional(self, merits: Floats) -> Floats:
-        """Marginals proportional to the merits, within the bounds of uniform mixing."""
-        return proportional(self.band.hold(merits), self.k, self._rate())
+        """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
+        return self._share_out(self.band.hold(merits), self._rate())
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
@@ -249,18 +265,28 @@ class EvenHand(ExchangeableLearner[SetPlan]):
     @property
     def _clock(self) -> int:
         """Queries since what is remembered of the mean arm began."""
-        return self.queries - int(self.evidence.start.mean())
+        return self.queries - self.evidence.told + self.evidence.age
 
     def _make_plan(self) -> tuple[SetPlan, int]:
+        renews = self.watch and 0 < self.evidence.told >= self.evidence.due
+        if renews:
+            self._watch.end(self.evidence)
         policy = self._proportional(self._believed(*self.evidence.renew())[0])
+        if renews:
+            self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
-        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, self._rate())
+        mixing = self._uniform_share(policy, self._rate())
+        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
         late = self.queries - self.evidence.told
         return plan, queries_to_serve(late + self.evidence.youth, self.m)
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
+        if self.watch and self.evidence.told:
+            self._watch.end(self.evidence)
+        self._watch.rearrange(source)
         self.evidence.rearrange(source, away)
+        self._watch.mark(self.evidence)
         self.band = Band(len(source), self.k, self.sizes, self._low, self._plans)
         if self.prior is not None:
             every = np.append(np.column_stack(self.prior), self._away, axis=0)
@@ -274,6 +300,23 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         super()._tell(kept, rewards)
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
+        if self.watch and self._watch.due(self.evidence):
+            self._look()
+
+    def _look(self) -> None:
+        """Look for changes; forget what was known of arms that have changed."""
+        cuts = self._watch.look(self.evidence)
+        if not cuts:
+            return
+        self.evidence.carry()
+        for cut in cuts:
+            self.evidence.forget(*cut)
+        self._watch.mark(self.evidence)
+        self.band = Band(self.m, self.k, self.sizes, self._low, self._plans)
+        ids = self.roster.ids
+        noticed = [(self.queries, ids[cut.column], cut.alone is not None) for cut in cuts]
+        self._changes = np.append(self._changes, noticed, axis=0)[-SHOWN:]
+        self._skip_rest()
 
     def warm(self) -> None:
         """Compile now what this learner may need later, so that no other call waits for it."""
@@ -281,12 +324,17 @@ class EvenHand(ExchangeableLearner[SetPlan]):
         evidence.warm()
 
     def _ask(self, limit: int) -> Draft:
-        return self._take(min(limit, MAX_BATCH))
+        most = self._watch.interval(self.evidence) if self.watch else MAX_BATCH
+        return self._take(min(limit, most, MAX_BATCH))
 
     def _fields(self) -> Fields:
-        parts = {"evidence": evidence.fields(self.m, self.k), "band": band.FIELDS}
+        parts = {
+            "evidence": evidence.fields(self.m, self.k),
+            "band": band.FIELDS,
+            "_watch": watch.fields(self.m),
+        }
         fields = {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
-        return fields | {"_away": Field(shape=(ANY, 2))}
+        return fields | {"_away": Field(shape=(ANY, 2)), "_changes": Field(0, 2**62, (ANY, 3))}
 
 
 def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:

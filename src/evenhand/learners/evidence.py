@@ -17,7 +17,7 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_set, add_sets, look
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, sinking
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
@@ -25,25 +25,23 @@ REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: 
 
 
 @compiled
-def absorb(
+def add_rewards(
     singles: Floats,
     weighted: Floats,
-    sums: Sums,
-    forecast: Forecast,
-    low: float,
-    keep: bool,
+    together: Floats,
+    expected: Floats,
     orders: Ints,
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
+    looks: Floats,
 ) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped.
+    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
 
-    ``weights`` (n, k) are those of the members. Where larger sets are to be kept they are not added
-    to ``sums``. Returns how many rewards there were, and the largest of their weights.
+    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
+    Returns how many rewards there were, and the largest of their weights.
     """
     k = orders.shape[1]
-    others = np.empty(k)
     told, largest = 0, 0.0
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
@@ -58,25 +56,36 @@ def absorb(
             cell[3] += y * y * y
             cell[4] += y * y * y * y
             continue
-        seen = look(forecast, low, orders[i], r, others)
-        if not keep:
-            add_set(sums, forecast, orders[i], r, others, seen, y)
-        surprise = y - seen[0] + forecast.met[r - 1] * seen[1]
+        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
             largest = max(largest, w)
-            cell = weighted[r - 1, a]
+            cell = together[a]
+            cell[0] += 1.0
+            cell[1] += surprise
+            cell[2] += surprise * surprise
+            cell = weighted[r - 2, a]
             cell[0] += w
-            cell[1] += w * (surprise + forecast.expected[r - 1, a])
+            cell[1] += w * (surprise + expected[r - 1, a])
             cell[2] += w * w
-            cell[3] += w * w * seen[5]
+            cell[3] += w * w * variance
     return told, largest
 
 
 def fields(m: int, k: int) -> Fields:
     """What evidence remembers."""
     number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
-    cells = ("singles", "weighted", "cells", "curve", "saturation", "scatter", "expected", "extra")
+    cells = (
+        "singles",
+        "weighted",
+        "together",
+        "cells",
+        "curve",
+        "saturation",
+        "scatter",
+        "expected",
+        "extra",
+    )
     return {
         **dict.fromkeys(cells, number),
         **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
@@ -85,7 +94,7 @@ def fields(m: int, k: int) -> Fields:
         "merit": number,
         "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
-        "orders": Field(-1, m - 1, (ANY, k), _sets),
+        "orders": Field(-1, 2**31, (ANY, k), _sets),  # those beyond the arms are not read
         "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
@@ -99,7 +108,7 @@ def fields(m: int, k: int) -> Fields:
 
 
 def _all_or_none(carried: Floats, k: int) -> str | None:
-    return None if len(carried) in (0, k) else "must hold all sizes"
+    return None if len(carried) in (0, k - 1) else "must hold all sizes"
 
 
 def _sets(orders: Shorts) -> str | None:
@@ -119,12 +128,15 @@ class Evidence:
     singles
         (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
     weighted
-        (k, m, 4) per size and arm, with w a member's weight, z the reward corrected by the forecast
-        and v its variance: w, w z, w^2 and w^2 v. Row 0 is not used.
+        (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
+        by the forecast and v its variance: w, w z, w^2 and w^2 v.
+    together
+        (m, 3) per arm, over the larger sets with it, e being a reward less its forecast: 1, e and
+        e^2.
     orders, rewards
-        The larger sets that are kept, and what they brought.
+        The larger sets that are kept, and what they brought; behind the columns come paused arms.
     carried
-        (k, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
+        (k - 1, m, 4) like ``weighted``, but of surprises, y less its forecast, from before the last
         change of arms or of what they are worth: what is forecast now is added when merits are
         read, so that they go with the arms that there are now. Empty before the first change.
     told
@@ -141,7 +153,7 @@ class Evidence:
 
     def __init__(self, m: int, k: int, low: float = 0.0) -> None:
         self.m, self.k, self.low = m, k, low
-        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k, m, 4))
+        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
         self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
@@ -149,6 +161,7 @@ class Evidence:
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper.blank())
+        self.together = np.zeros((m, 3))
         self.carried, self.start = np.zeros((0, m, 4)), np.zeros(m)
         self.away = np.zeros((0, columns.width(k)))
         self._found: Conclusions | None = None
@@ -175,14 +188,18 @@ class Evidence:
     @property
     def seen(self) -> Floats:
         """(k, m) sum of weights by size and arm."""
-        counts = self._with_carried(self.expected)[:, :, 0].copy()
-        counts[0] = self.singles[:, 0]
-        return counts
+        weighted = self._with_carried(self.expected)
+        return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
+
+    @property
+    def squares(self) -> Floats:
+        """(k - 1, m) sum of squared weights by size, from 2 on, and arm."""
+        return self._with_carried(self.expected)[:, :, 2]
 
     @property
     def age(self) -> int:
         """How many rewards are remembered, of the mean arm."""
-        return self.told - int(self.start.mean())
+        return self.told - int(self.start.sum() / self.m)
 
     @property
     def youth(self) -> int:
@@ -193,7 +210,7 @@ class Evidence:
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
-        self._absorb(self.weighted, self.forecast, rows, rewards)
+        self._absorb(self.weighted, self.expected, rows, rewards)
 
     def absorb_late(self, rows: Rows, rewards: Floats) -> None:
         """Add rewards of rows drawn before the arms changed, as if they had been told then.
@@ -201,13 +218,16 @@ class Evidence:
         They count with the weights they were drawn with: means over sets are divided by the sum of
         weights, so that the share of sets that are possible still cancels.
         """
-        forecast = self.forecast._replace(expected=np.zeros_like(self.expected))
-        self._absorb(self.carried, forecast, rows, rewards)
+        self._absorb(self.carried, np.zeros_like(self.expected), rows, rewards)
 
-    def _absorb(self, means: Floats, forecast: Forecast, rows: Rows, rewards: Floats) -> None:
+    def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
-        against = self.sums, forecast, self.low, self.keeping == 1
-        told, largest = absorb(self.singles, means, *against, *rows, rewards)
+        # larger sets that are kept are not added to the sums
+        sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
+        looks = np.empty((len(rewards), self.k + 3))
+        add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
+        free = self.singles, means, self.together, expected
+        told, largest = add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
         if self.keeping:
@@ -224,10 +244,14 @@ class Evidence:
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        looks = np.empty((len(self.orders), self.k + 2))
-        kept = Kept(self.orders, looks, np.zeros((self.m, 2)))
-        add_sets(sums, forecast, self.low, kept, self.rewards)
-        return sums, kept
+        here = np.all(self.orders < self.m, axis=1)  # sets with a paused arm wait for it
+        orders = self.orders[here].astype(np.int64)
+        rewards = self.rewards[here].astype(np.float64)
+        sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
+        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
+        slopes = np.zeros((self.m, 2))
+        sinking(orders, looks, forecast.worth, forecast.gamma, slopes)
+        return sums, Kept(orders, looks, slopes)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -242,8 +266,8 @@ class Evidence:
         if self.faded != other.faded or self.gamma != other.gamma:
             raise ValueError("evidence must have the same forecast to be merged; see branch")
         self._found = None
-        mine = (self.singles, self.weighted, self.carried, *self.sums)
-        given = (other.singles, other.weighted, other.carried, *other.sums)
+        mine = (self.singles, self.weighted, self.carried, self.together, *self.sums)
+        given = (other.singles, other.weighted, other.carried, other.together, *other.sums)
         for array, more in zip(mine, given, strict=True):
             array += more
         self.told += other.told
@@ -292,7 +316,7 @@ class Evidence:
     def carry(self) -> None:
         """Let what larger sets said go with the forecast from here on."""
         self._found = None
-        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected
+        self.weighted[:, :, 1] -= self.weighted[:, :, 0] * self.expected[1:]
         self.carried = self.carried + self.weighted if len(self.carried) else self.weighted.copy()
         self.weighted[:] = 0.0
         self.due = self.told
@@ -306,23 +330,46 @@ class Evidence:
         self.carry()
         old, m = self.m, len(source)
         stays = np.flatnonzero((source >= 0) & (source < old))
-        both = len(stays)
-        left = max(both - 1, 0) / max(old - 1, 1)
-        self.cells = columns.without_partners(self.cells, self.reference, left)
+        leave = np.setdiff1d(np.arange(old), source[stays])
+        own = columns.on_its_own(self.cells[leave], self.reference[leave])
+        self._drop(leave)
+        self.cells[leave] = own
         rows = np.concatenate([columns.pack(self), self.away])
         self.away = rows[away]
-        places = np.full(old, -1)
-        places[source[stays]] = stays
+        places = np.full(len(rows), -1)
+        known = np.flatnonzero(source >= 0)
+        places[source[known]], places[away] = known, m + np.arange(len(away))
+        if m + len(away) >= 2**15 and self.orders.dtype == np.int16:
+            self.orders = self.orders.astype(np.int32)
         self.orders, kept = columns.in_columns(self.orders, places)
         self.rewards, self.m = self.rewards[kept], m
         columns.unpack(self, rows[source])
-        new = source < 0
-        self._begin(new)
-        if m >= 2**15 and self.orders.dtype == np.int16:
-            self.orders = self.orders.astype(np.int32)
+        self._begin(source < 0)
         self.expected = model.expectations(
             self.worth, self.extra, self.gamma, self.met, self.worth
         )[0]
+
+    def forget(self, column: int, start: int, alone: Floats | None) -> None:
+        """Forget what larger sets said of an arm; and what it brought alone but for the latest.
+
+        ``start`` is the number of rewards told when the latest began, ``alone`` their n, y and y^2,
+        or None where all of them stay. To be called after :meth:`carry`.
+        """
+        self.carried[:, column] = 0.0
+        self._drop(np.array([column]))
+        places = np.arange(self.m + len(self.away))
+        places[column] = -1
+        self.orders, kept = columns.in_columns(self.orders, places)
+        self.rewards = self.rewards[kept]
+        self.start[column] = max(self.start[column], start)
+        if alone is not None:
+            self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def _drop(self, arms: Ints) -> None:
+        """Take arms out of what larger sets say about the model."""
+        if len(arms):
+            self.cells[:, 5:] = Information(self.sums, self.reference).without(arms)
+            self.cells[arms] = 0.0
 
     def _begin(self, new: Bools) -> None:
         """Know nothing of some arms."""
@@ -370,7 +417,7 @@ class Evidence:
         if not len(self.carried):
             return self.weighted
         every = self.weighted + self.carried
-        every[:, :, 1] += self.carried[:, :, 0] * expected
+        every[:, :, 1] += self.carried[:, :, 0] * expected[1:]
         return every
 
 

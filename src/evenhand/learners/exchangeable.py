@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.checks import check_integer
 from evenhand.exchange import Marginals, Plan, Roster, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.shelf import DrawnElsewhere, Part, joined
@@ -39,6 +40,14 @@ class Recalled(NamedTuple):
 
     rows: Rows
     parts: list[Part]
+
+
+class Published(NamedTuple, Generic[P]):
+    """A new plan, the number of its first row in the ledger, and all its rows."""
+
+    plan: P
+    first: int
+    rows: Rows
 
 
 class ExchangeableLearner(Learner, Generic[P]):
@@ -99,11 +108,41 @@ class ExchangeableLearner(Learner, Generic[P]):
         orders = self._by_id(self.plan, rows.orders)
         return Draft(orders, np.array(rows.sizes), Marginals(self.plan.marginals), {})
 
-    def _publish(self) -> None:
+    def publish(self, least: int = 1, given: tuple[Plan, Rows] | None = None) -> Published[P]:
+        """Make a new plan, draw at least so many rows of it and ask all of them at once.
+
+        For those who hand rows out themselves, to many askers. Rows of the plan before that were
+        not asked are given up. A plan and rows made elsewhere, from what is known here, may be
+        given: they take the place of one's own.
+
+        Examples
+        --------
+        >>> from evenhand.learners import EvenHand
+        >>> learner = EvenHand(m=20, k=5, seed=1)
+        >>> found = learner.publish(least=30)
+        >>> found.first, len(found.rows.orders), learner.queries
+        (0, 30, 30)
+        """
+        least = check_integer("least", least, 1)
+        with self._lock:
+            self._skip_rest()
+            self._publish(least, given)
+            assert self.plan is not None
+            first = self.ledger.next
+            while self._left:
+                self.ask()
+            rows = self._shelf.rows(slice(first, self.ledger.next))
+            return Published(self.plan, first, rows)
+
+    def _publish(self, least: int = 1, given: tuple[Plan, Rows] | None = None) -> None:
         """Make a plan and draw all its rows, so that how asks cut them changes nothing."""
         self.plan, n = self._make_plan()
+        n, rows = max(n, least), None
+        if given is not None:
+            self.plan, rows = cast(P, given[0]), given[1]
+            n = len(rows.sizes)
         self._plans += 1
-        self._shelf.put(self.plan, n, self.ledger, self._rng)
+        self._shelf.put(self.plan, n, self.ledger, self._rng, rows)
 
     def _skip_rest(self) -> None:
         """Close the rows of the plan that have not been asked."""
@@ -149,7 +188,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     # ---- arms that come and go ----
 
     def add(self, names: Sequence[str] | int) -> Ints:
-        """Let new arms join from the next query on; return their ids.
+        """Let new arms join from the next query on; return their ids, in the order of the names.
 
         Parameters
         ----------
@@ -167,7 +206,9 @@ class ExchangeableLearner(Learner, Generic[P]):
         with self._lock:
             before = self.roster
             self._change(before.add(names, self.queries))
-            return np.setdiff1d(self.roster.ids, before.ids)
+            if before.names is None:
+                return np.arange(before.next_id, self.roster.next_id)
+            return np.array(self.roster.find(names))  # one that is back has a smaller id
 
     def retire(self, arms: Any) -> None:
         """Let arms leave, given by id or name, one or a list: what was known of them is forgotten.
@@ -219,7 +260,8 @@ class ExchangeableLearner(Learner, Generic[P]):
         now, behind those a paused arm, or -1 for a newcomer; ``away`` the same for paused arms.
         """
         raise TypeError(
-            f"{type(self).__name__} cannot change its arms while it runs; make a new one"
+            f"{type(self).__name__} cannot change its arms while it runs; make a new one, or take "
+            "EvenHand, which can"
         )
 
     def _settle(self, rows: slice | Ints) -> None:

@@ -1,29 +1,38 @@
 """FullSets: selection in proportion to full-set values, where only sets of K can be shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.estimate import Estimate
-from evenhand.exchange import FullSetPlan
+from evenhand.exchange import FullSetPlan, Roster
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.learners import full_evidence
 from evenhand.learners.curves import Extrapolation
-from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.full_evidence import COUNTED, SQUARE, WEIGHT, Conclusions, FullEvidence
+from evenhand.learners.full_evidence import (
+    COUNTED,
+    SQUARE,
+    WEIGHT,
+    Conclusions,
+    FullEvidence,
+    shrink,
+)
 from evenhand.learners.learner import MAX_BATCH, Draft
 from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import (
+    alike,
     anytime_width,
     mixing_rate,
-    proportional,
     queries_to_serve,
     room_for_mixing,
 )
+from evenhand.learners.termed import TermedLearner
+from evenhand.policy import Bounds, Terms
 from evenhand.randomness.streams import Seed
+from evenhand.subsets.full_sets import coefficients
 from evenhand.typing import Bools, Floats, Ints
 
 
@@ -45,7 +54,7 @@ class Diagnostics(NamedTuple):
     mixing: float
 
 
-class FullSets(ExchangeableLearner[FullSetPlan]):
+class FullSets(TermedLearner[FullSetPlan]):
     r"""For those who can only ever show K arms: selection in proportion to full-set values.
 
     Every query is a set of exactly K arms. From such sets alone K-Shapley values cannot be known,
@@ -69,6 +78,9 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
     ----------
     m, k
         Arms, and arms in every set. With k = m there is a single set, and all arms have V / m.
+    terms
+        Floors, caps, groups and a power of values (:class:`~evenhand.policy.Terms`). They hold for
+        the marginals of every query. Arms with a cap of 0 are paused.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -95,12 +107,14 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         names: Iterable[str] | None = None,
         rewards: ArrayLike = (0.0, 1.0),
         empty: float = 0.0,
+        terms: Terms | Mapping[str, Any] | None = None,
         seed: Seed,
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
         self.evidence = FullEvidence(self.m, self.k)
         # values and variances before the last change of arms, and those of paused arms
         self._before, self._away = np.zeros((0, 2)), np.zeros((0, 2))
+        self._agree(terms)
 
     @property
     def merit(self) -> Floats:
@@ -179,11 +193,26 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
         )
 
     def _policy(self, found: Conclusions) -> Floats:
-        values = self._joined(found)[0] if len(self._before) else found.shrunk
-        return proportional(values, self.k, mixing_rate(self.queries, self.m))
+        values = shrink(*self._joined(found)) if len(self._before) else found.shrunk
+        return self._share_out(values, mixing_rate(self.queries, self.m))
+
+    def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
+        bounds = super()._bounds_of(terms, roster)
+        always = alike(bounds, self.k) >= 1.0
+        if self.k < roster.m and always.any():
+            arm = roster.label(int(roster.ids[int(np.argmax(always))]))
+            raise ValueError(
+                "terms must leave every set of k a chance, as full-set values compare sets with "
+                f"and without an arm, got terms by which arm {arm!r} is always shown; make the "
+                "learner without it and for k - 1 arms, and show it besides"
+            )
+        return bounds
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
-        known = np.column_stack(self._joined(self.evidence.estimate()))
+        value, variance = self._joined(self.evidence.estimate())
+        # where no reward was a surprise so far, the next one may be
+        least = (coefficients(self.m, self.k)[0] / max(self.evidence.told, 1)) ** 2
+        known = np.column_stack([value, np.where(variance > 1e-12, variance, least)])
         every = np.concatenate([known, self._away, [[0.0, np.inf]]])  # the last is a newcomer
         before = every[source]
         self._before = before if np.isfinite(before[:, 1]).any() else before[:0]
@@ -192,7 +221,8 @@ class FullSets(ExchangeableLearner[FullSetPlan]):
 
     def _make_plan(self) -> tuple[FullSetPlan, int]:
         policy = self._policy(self.evidence.renew())
-        mixing = max(mixing_rate(self.queries, self.m), room_for_mixing(policy, self.k))
+        mixing = self._uniform_share(policy, mixing_rate(self.queries, self.m))
+        mixing = max(mixing, room_for_mixing(policy, self.k))
         plan = FullSetPlan(self._plans, self.roster.ids, self.k, policy, mixing)
         return plan, queries_to_serve(self.queries, self.m)
 

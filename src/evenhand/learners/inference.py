@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
-from evenhand.learners.model import Forecast, Kept, Merits, Sums, times
+from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
 from evenhand.learners.noise import curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
 from evenhand.typing import Floats
@@ -139,7 +139,7 @@ def fit(
     sums = sums.join(later) if some_later else sums
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-    q = _spread(x, low)
+    q = binary_variance(x, low)
     squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
     fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
     common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
@@ -252,29 +252,24 @@ def weigh(
 
 def free_merits(singles: Floats, weighted: Floats, forecast: Forecast, low: float) -> Free:
     """Merits for which the forecast need not be right."""
-    k, m, _ = weighted.shape
+    k, m = forecast.expected.shape
+    means, variance = forecast.expected.copy(), np.full((k, m), np.inf)
+    n, alone = singles[:, 0], singles[:, 0] > 0.0
+    noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
+    means[0] = forecast.worth
+    np.divide(singles[:, 1], n, out=means[0], where=alone)
+    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
     w, wz, w2, w2v = np.moveaxis(weighted, 2, 0)
-    seen, size = w > 0.0, np.arange(1, k + 1)[:, None]
-    seen[0] = singles[:, 0] > 0.0
-    some = np.where(w > 0.0, w, 1.0)
-    means = np.where(seen, wz / some, forecast.expected)
-    variance = w2v / some**2 * (1.0 + BELIEFS.few * w2 / some**2)
-    n = np.maximum(singles[:, 0], 1.0)
-    means[0] = np.where(seen[0], singles[:, 1] / n, forecast.worth)
-    noise = forecast.noise[0] + forecast.noise[1] * _spread(forecast.worth, low)
-    variance[0] = forecast.own * noise / n
-    variance = np.where(seen, variance, np.inf)
+    seen = w > 0.0
+    square = np.where(seen, w * w, 1.0)
+    np.divide(wz, w, out=means[1:], where=seen)
+    np.divide(w2v * (1.0 + BELIEFS.few * w2 / square), square, out=variance[1:], where=seen)
     level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
-    scale = np.where(size < k, m / np.maximum(m - size, 1), 1.0)
-    parts = scale * (means - np.where(size < k, means.mean(axis=1, keepdims=True), 0.0))
-    free = parts.sum(axis=0) / k, (scale**2 * variance).sum(axis=0) / k**2
+    scale = np.ones(k)
+    scale[:-1] = m / (m - np.arange(1.0, k))
+    offset = float(scale[:-1] @ means[:-1].mean(axis=1))
+    free = (scale @ means - offset) / k, scale**2 @ variance / k**2
     return Free(*free, float(level), float(level_variance))
-
-
-def _spread(mean: Floats, low: float) -> Floats:
-    """:func:`evenhand.learners.model.spread` of many means."""
-    held = np.clip(mean - low, model.EDGE, 1.0 - model.EDGE)
-    return held * (1.0 - held)
 
 
 def _mean_of(total: float, free: float, believed: float, arms: float) -> float:

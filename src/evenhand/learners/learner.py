@@ -19,8 +19,8 @@ from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
-from evenhand.learners.arguments import LATER, arguments, as_json, in_short, options
-from evenhand.policy import fill
+from evenhand.learners.arguments import USUAL, arguments, as_json, in_short, options
+from evenhand.policy import Terms, fill
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.typing import Bools, Floats, Ints
@@ -93,6 +93,7 @@ class Learner(ABC):
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners, for loading
     name: ClassVar[str]  # what experiment files and saved learners call it
     trajectory: ClassVar[int] = 1  # bump when a release changes the random numbers
+    terms: Terms | None = None  # what shares must satisfy; few learners take any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -379,7 +380,7 @@ class Learner(ABC):
 
     def __repr__(self) -> str:
         config = {n: v for n, v in self._config().items() if n != "names" and v is not None}
-        given = {n: v for n, v in config.items() if v != LATER.get(n)}
+        given = {n: v for n, v in config.items() if v != USUAL.get(n)}
         shown = ", ".join(f"{name}={in_short(value)}" for name, value in given.items())
         return f"{type(self).__name__}({shown}, queries={self.queries})"
 

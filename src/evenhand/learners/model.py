@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import mean_products
-from evenhand.typing import Floats, Ints, Shorts, Singles, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
 EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
@@ -104,155 +104,147 @@ class Sums(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Larger sets that are kept, and what :func:`times` needs of them.
+    """Larger sets that are kept, and what was seen of them.
 
     Attributes
     ----------
     orders
         (n, k) members, -1 behind them.
     looks
-        (n, k + 2) what the others leave to each member, the slope in the curvature, and 1/v.
+        (n, k + 3) what the others leave to each member, the slope of b in the curvature, 1/v, and
+        the reward less b and less the extra losses at the saturation met.
     sinking
-        (m, 2) per arm, with l what the others leave to it and s how fast that sinks as the
-        curvature grows, worths being fixed: sums of l s/v and s/v.
+        (m, 2) per arm, see :func:`sinking`.
     """
 
-    orders: Shorts
+    orders: Ints
     looks: Floats
     sinking: Floats
 
 
-@compiled
-def spread(mean: float, low: float) -> float:
+def binary_variance(mean: Floats, low: float) -> Floats:
     """Variance of rewards that are either ``low`` or ``low + 1``, by their mean."""
-    held = min(max(mean - low, EDGE), 1.0 - EDGE)
+    held = np.minimum(np.maximum(mean - low, EDGE), 1.0 - EDGE)
     return held * (1.0 - held)
 
 
 @compiled
-def look(
-    forecast: Forecast, low: float, order: Ints | Shorts, r: int, others: Floats
-) -> tuple[float, ...]:
-    """Forecast one larger set, and write what the others leave to each member into ``others``.
-
-    Returns b, the sum of eta, mu, the slope of b in the curvature, q, and the variance.
-    """
-    worth, extra, gamma, noise, own = forecast[:5]
-    missed, slope, ratio, total = 1.0, 0.0, 0.0, 0.0
-    for j in range(r):
-        a = order[j]
-        others[j] = max(1.0 - gamma * worth[a], LEAST)
-        missed *= others[j]
-        slope += worth[a] / others[j]
-        ratio += own[a] * worth[a]
-        total += worth[a]
-    value = (1.0 - missed) / gamma
-    slope = (slope * missed - value) / gamma
-    loss, lost = 0.0, 0.0
-    for j in range(r):
-        others[j] = missed / others[j]
-        loss += extra[order[j]]
-        lost += extra[order[j]] * (1.0 - others[j])
-    q = spread(value - lost, low)
-    return value, loss, value - lost, slope, q, ratio / total * (noise[0] + noise[1] * q)
-
-
-@compiled
-def add_set(
+def add_sets(
     sums: Sums,
     forecast: Forecast,
-    order: Ints | Shorts,
-    r: int,
-    others: Floats,
-    seen: tuple[float, ...],
-    reward: float,
+    low: float,
+    orders: Ints,
+    sizes: Ints,
+    rewards: Floats,
+    looks: Floats,
 ) -> None:
-    """Add one larger set, as :func:`look` saw it."""
+    """Add the rewards (n, 1) of larger sets, and write what was seen of them into ``looks``.
+
+    ``looks`` (n, k + 3) are those of :class:`Kept`. Single arms and nan are skipped. One function,
+    since each that is called adds to what a first run compiles.
+    """
     cells, curve, saturation, scatter, weight = sums
-    _, _, mean, slope, q, variance = seen
-    noise, reference = forecast.noise, forecast.reference
-    along, by_reference = 0.0, 0.0
-    for j in range(r):
-        along += others[j]
-        by_reference += others[j] * reference[order[j]]
-    error, share = reward - mean, 1.0 / variance
-    for j in range(r):
-        cell = cells[order[j]]
-        x, eta = others[j] * share, (others[j] - 1.0) * share
-        cell[0] += x * others[j]
-        cell[1] += eta * others[j]
-        cell[2] += eta * (others[j] - 1.0)
-        cell[3] += x * error
-        cell[4] += eta * error
-        cell[5] += x * along
-        cell[6] += eta * along
-        cell[7] += x * by_reference
-        cell[8] += eta * by_reference
-        cell[9] += x * (along - r)
-        cell[10] += eta * (along - r)
-        cell[11] += x * slope
-        cell[12] += eta * slope
-    curve[0] += slope * slope * share
-    curve[1] += slope * error * share
-    saturation[r - 1, 0] += r
-    saturation[r - 1, 1] += r - along
-    common = 1.0 / (noise[0] + noise[1] * q)
-    scatter[0] += common
-    scatter[1] += q * common
-    scatter[2] += q * q * common
-    scatter[3] += error * error * common
-    scatter[4] += q * error * error * common
-    weight[0] += 1.0
-    weight[1] += 1.0
-
-
-@compiled
-def _sinks(worth: float, gamma: float) -> float:
-    """How fast what an arm leaves sinks with the curvature, relatively: not below what is left."""
-    left = 1.0 - gamma * worth
-    return worth / left if left > LEAST else 0.0
-
-
-@compiled
-def add_sets(sums: Sums, forecast: Forecast, low: float, kept: Kept, rewards: Singles) -> None:
-    """Add kept sets, and fill in their looks and sinking."""
-    orders, looks, sinking = kept
-    worth, gamma = forecast.worth, forecast.gamma
+    worth, extra, gamma, noise, own, reference, _, met = forecast
     n, k = orders.shape
     for i in range(n):
-        r = 0
-        while r < k and orders[i, r] >= 0:
-            r += 1
-        seen = look(forecast, low, orders[i], r, looks[i])
-        add_set(sums, forecast, orders[i], r, looks[i], seen, rewards[i])
-        looks[i, k], looks[i, k + 1] = seen[3], 1.0 / seen[5]
-        crowd = 0.0
-        for j in range(r):
-            crowd += _sinks(worth[orders[i, j]], gamma)
+        r, y = sizes[i, 0], rewards[i, 0]
+        if r == 1 or np.isnan(y):
+            continue
+        missed, slope, ratio, total = 1.0, 0.0, 0.0, 0.0
         for j in range(r):
             a = orders[i, j]
-            sinks = looks[i, j] * (crowd - _sinks(worth[a], gamma)) / seen[5]
-            sinking[a, 0] += looks[i, j] * sinks
-            sinking[a, 1] += sinks
+            left = max(1.0 - gamma * worth[a], LEAST)
+            looks[i, j] = left
+            missed *= left
+            slope += worth[a] / left
+            ratio += own[a] * worth[a]
+            total += worth[a]
+        value = (1.0 - missed) / gamma
+        slope = (slope * missed - value) / gamma
+        loss, lost, along, by_reference = 0.0, 0.0, 0.0, 0.0
+        for j in range(r):
+            a = orders[i, j]
+            others = missed / looks[i, j]
+            looks[i, j] = others
+            loss += extra[a]
+            lost += extra[a] * (1.0 - others)
+            along += others
+            by_reference += others * reference[a]
+        held = min(max(value - lost - low, EDGE), 1.0 - EDGE)  # as :func:`binary_variance`
+        q = held * (1.0 - held)
+        common = 1.0 / (noise[0] + noise[1] * q)
+        share = common * total / ratio
+        error = y - (value - lost)
+        looks[i, k], looks[i, k + 1] = slope, share
+        looks[i, k + 2] = y - value + met[r - 1] * loss
+        for j in range(r):
+            cell, others = cells[orders[i, j]], looks[i, j]
+            x, eta = others * share, (others - 1.0) * share
+            cell[0] += x * others
+            cell[1] += eta * others
+            cell[2] += eta * (others - 1.0)
+            cell[3] += x * error
+            cell[4] += eta * error
+            cell[5] += x * along
+            cell[6] += eta * along
+            cell[7] += x * by_reference
+            cell[8] += eta * by_reference
+            cell[9] += x * (along - r)
+            cell[10] += eta * (along - r)
+            cell[11] += x * slope
+            cell[12] += eta * slope
+        curve[0] += slope * slope * share
+        curve[1] += slope * error * share
+        saturation[r - 1, 0] += r
+        saturation[r - 1, 1] += r - along
+        scatter[0] += common
+        scatter[1] += q * common
+        scatter[2] += q * q * common
+        scatter[3] += error * error * common
+        scatter[4] += q * error * error * common
+        weight[0] += 1.0
+        weight[1] += 1.0
 
 
 @compiled
-def times(orders: Shorts, kept: Floats, vector: Floats, result: Floats) -> None:
+def sinking(orders: Ints, looks: Floats, worth: Floats, gamma: float, result: Floats) -> None:
+    """Add up how what others leave to an arm sinks as the curvature grows, worths being fixed.
+
+    With l what they leave and s how fast it sinks: sums of l s/v and s/v, per arm (m, 2).
+    """
+    n, k = orders.shape
+    for i in range(n):
+        crowd, r = 0.0, 0
+        while r < k and orders[i, r] >= 0:
+            left = 1.0 - gamma * worth[orders[i, r]]
+            crowd += worth[orders[i, r]] / left if left > LEAST else 0.0
+            r += 1
+        for j in range(r):
+            a = orders[i, j]
+            left = 1.0 - gamma * worth[a]
+            others = crowd - worth[a] / left if left > LEAST else crowd
+            slope = looks[i, j] * others * looks[i, k + 1]
+            result[a, 0] += looks[i, j] * slope
+            result[a, 1] += slope
+
+
+@compiled
+def times(orders: Ints, looks: Floats, vector: Floats, result: Floats) -> None:
     """Add to ``result`` what the sets' information makes of a vector (2m + 1,): x, eta, gamma."""
     n, k = orders.shape
     m = len(vector) // 2
     for i in range(n):
-        product, r = kept[i, k] * vector[2 * m], 0
+        product, r = looks[i, k] * vector[2 * m], 0
         while r < k and orders[i, r] >= 0:
             a = orders[i, r]
-            product += kept[i, r] * vector[a] + (kept[i, r] - 1.0) * vector[m + a]
+            product += looks[i, r] * vector[a] + (looks[i, r] - 1.0) * vector[m + a]
             r += 1
-        product *= kept[i, k + 1]
-        result[2 * m] += kept[i, k] * product
+        product *= looks[i, k + 1]
+        result[2 * m] += looks[i, k] * product
         for j in range(r):
             a = orders[i, j]
-            result[a] += kept[i, j] * product
-            result[m + a] += (kept[i, j] - 1.0) * product
+            result[a] += looks[i, j] * product
+            result[m + a] += (looks[i, j] - 1.0) * product
 
 
 class Merits(NamedTuple):

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +43,15 @@ class OrderedLearner(Learner):
     @abstractmethod
     def _sizes(self, kept: Notes) -> Ints:
         """Sizes (n, s) that rows were queried at, given what was noted of them."""
+
+    def add(self, *arms: Any) -> NoReturn:
+        """Refuse: the order of its rows is laid out for the arms that there are at the start."""
+        raise TypeError(
+            f"{type(self).__name__} cannot change its arms while it runs; make a new one, or take "
+            "EvenHand, which can"
+        )
+
+    retire = pause = resume = add
 
     def _recall(self, rows: slice | Ints) -> Asked:
         kept = {name: self.ledger.read(name, rows) for name in self.ledger.notes}

@@ -8,7 +8,9 @@ little. The matrix of this form that is right along W and like D elsewhere,
 
 .. math:: \hat A = D - D W (W' D W)^{-1} W' D + A W (W' A W)^{-1} W' A,
 
-is that of a block BFGS step, and never indefinite. All products cost O(M).
+is that of a block BFGS step, and never indefinite. All products cost O(M). Directions may be
+parallel, and early on there is nothing along some of them: each of the two middle matrices is
+taken apart into its eigenvectors, so that what is to cancel is small from the start.
 """
 
 from collections.abc import Callable
@@ -16,10 +18,11 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand.learners.model import DIRECTIONS, Merits, Sums
-from evenhand.typing import Floats
+from evenhand.typing import Floats, Ints
 
 TINY = 1e-300
-RIDGE = 1e-10  # relative; directions may be parallel, and early on there is nothing along them
+RIDGE = 1e-10  # relative: a combination of directions with less than this along it counts as none
+SIGNS = np.repeat([-1.0, 1.0], DIRECTIONS)
 
 
 class Information:
@@ -39,26 +42,51 @@ class Information:
         self.along[3, -1] = up * sums.curve[0]
         self.blocks = _own_part(cells)
         self.curve = self.along[3, -1]
-        self.down = self._diagonal(self.directions)
+        # D + sides' SIGNS sides
+        self.sides = _roots(self.directions, self._diagonal(self.directions), self.along)
 
     def _diagonal(self, vectors: Floats) -> Floats:
-        m, (xx, xe, ee) = self.m, self.blocks
-        x, eta = vectors[..., :m], vectors[..., m:-1]
-        parts = [xx * x + xe * eta, xe * x + ee * eta, self.curve * vectors[..., -1:]]
-        return np.concatenate(parts, axis=-1)
-
-    def cores(self) -> tuple[Floats, Floats]:
-        """W'DW and W'AW."""
-        return self.directions @ self.down.T, self.directions @ self.along.T
+        return _blockwise(self.blocks, self.curve, vectors)
 
     def times(self, vector: Floats) -> Floats:
         """Product with a vector."""
-        result = self._diagonal(vector)
-        for sign, side, core in zip((-1, 1), (self.down, self.along), self.cores(), strict=True):
-            scale = np.sqrt(np.maximum(np.diag(core), TINY))
-            scaled = core / np.outer(scale, scale) + RIDGE * np.eye(DIRECTIONS)
-            result += sign * side.T @ (np.linalg.solve(scaled, side @ vector / scale) / scale)
-        return result
+        return self._diagonal(vector) + (SIGNS * (self.sides @ vector)) @ self.sides
+
+    def without(self, arms: Ints) -> Floats:
+        """Products with the directions (m, 8), as in :class:`Sums`, of what is left without arms.
+
+        Their rows and columns of the matrix become 0, and so it stays one that is never indefinite.
+        """
+        m = self.m
+        places = np.append(arms, m + arms)
+        units = np.zeros((len(places), 2 * m + 1))
+        units[np.arange(len(places)), places] = 1.0
+        columns = self._diagonal(units) + (SIGNS * (units @ self.sides.T)) @ self.sides
+        along = self.along - self.directions[:, places] @ columns
+        along[:, places] = 0.0
+        products: Floats = np.stack([along[:, :m], along[:, m:-1]]).reshape(2, DIRECTIONS, m)
+        return products.transpose(2, 1, 0).reshape(m, -1) / self.up
+
+
+def _blockwise(blocks: tuple[Floats, Floats, Floats], curve: float, vectors: Floats) -> Floats:
+    """Products (..., 2m + 1) of a matrix of blocks, one per arm, and of the curvature's."""
+    m, (xx, xe, ee) = len(blocks[0]), blocks
+    x, eta, result = vectors[..., :m], vectors[..., m:-1], np.empty_like(vectors)
+    np.add(xx * x, xe * eta, out=result[..., :m])
+    np.add(xe * x, ee * eta, out=result[..., m:-1])
+    result[..., -1] = curve * vectors[..., -1]
+    return result
+
+
+def _roots(directions: Floats, *products: Floats) -> Floats:
+    """Rows Z per product P = BW of a matrix B, such that Z'Z = P' (W'P)^-1 P."""
+    sides = np.stack(products)
+    core = sides @ directions.T
+    scale = np.sqrt(np.maximum(np.diagonal(core, axis1=1, axis2=2), TINY))
+    values, vectors = np.linalg.eigh(core / (scale[:, :, None] * scale[:, None, :]))
+    vectors /= scale[:, :, None] * np.sqrt(np.maximum(values, 0.0) + RIDGE)[:, None, :]
+    roots: Floats = vectors.swapaxes(1, 2) @ sides
+    return roots.reshape(-1, directions.shape[1])
 
 
 def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
@@ -72,9 +100,9 @@ def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
     total = float(fx.sum())
     if total <= 0.0:
         return xx, xe, ee
-    square = total
+    square, squares = total, float(fx @ fx)
     for _ in range(8):
-        square = total + float((fx * fx).sum()) / square
+        square = total + squares / square
     det = np.maximum(xx * ee - xe * xe, 0.0)
     share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
     most = np.where(det > 1e-12 * xx * ee, 0.95 * det * square, 0.0)
@@ -92,24 +120,13 @@ class Posterior:
         det = xx * ee - xe * xe
         self.blocks = ee / det, -xe / det, xx / det
         self.curve = 1.0 / (information.curve + prior[-1])
-        sides = np.concatenate([information.down, information.along])
-        self.sides = self._base(sides)
-        down, along = information.cores()
-        core = sides @ self.sides.T
-        core[:DIRECTIONS, :DIRECTIONS] -= down
-        core[DIRECTIONS:, DIRECTIONS:] += along
-        scale = np.sqrt(np.concatenate([np.diag(down), np.diag(along)]))
-        scale[scale <= 0.0] = 1.0
-        outer = scale[:, None] * scale
-        core /= outer
-        core.flat[:: 2 * DIRECTIONS + 1] += RIDGE * np.repeat([-1.0, 1.0], DIRECTIONS)
-        self.core = np.linalg.inv(core) / outer
+        self.sides = self._base(information.sides)
+        core = information.sides @ self.sides.T
+        core.flat[:: 2 * DIRECTIONS + 1] += SIGNS
+        self.core = np.linalg.inv(core)
 
     def _base(self, vectors: Floats) -> Floats:
-        m, (xx, xe, ee) = self.m, self.blocks
-        x, eta = vectors[..., :m], vectors[..., m:-1]
-        parts = [xx * x + xe * eta, xe * x + ee * eta, self.curve * vectors[..., -1:]]
-        return np.concatenate(parts, axis=-1)
+        return _blockwise(self.blocks, self.curve, vectors)
 
     def solve(self, right: Floats) -> Floats:
         """Product with a vector."""

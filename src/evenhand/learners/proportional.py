@@ -6,7 +6,7 @@ import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.learners.learner import MAX_BATCH
-from evenhand.policy import clip_to_sum
+from evenhand.policy import Bounds, Terms, clip_to_sum, project
 from evenhand.typing import Floats
 
 ROOM = 0.9  # with all of it, some arm could be in uniform sets only
@@ -26,13 +26,35 @@ def proportional(merit: Floats, k: int, mixing: float) -> Floats:
     return clip_to_sum(scores, mixing * share, 1.0 - mixing * (1.0 - share), k)
 
 
-def room_for_mixing(marginals: Floats, k: int) -> float:
-    """Largest share of uniformly drawn sets for which others can make up, nearly."""
+def on_terms(merit: Floats, k: int, terms: Terms, bounds: Bounds, mixing: float) -> Floats:
+    """Marginals on terms that keep for each arm a share of what it has where all are alike.
+
+    The terms hold, as what all would have if they were alike, e, satisfies them too: exploring
+    takes the place of e, not that of K/M.
+    """
+    even = alike(bounds, k)
+    return project(
+        terms.scores(merit), bounds.narrowed(mixing * even, 1.0 - mixing * (1.0 - even)), k
+    )
+
+
+def alike(bounds: Bounds, k: int) -> Floats:
+    """What the terms give to arms of equal merit (m,)."""
+    return project(np.ones(len(bounds.low)), bounds, k)
+
+
+def room_for_uniform(marginals: Floats, k: int) -> float:
+    """Largest share of uniformly drawn sets for which others can make up."""
     share = k / len(marginals)
     most = float(marginals.min()) / share
     if share < 1.0:
         most = min(most, (1.0 - float(marginals.max())) / (1.0 - share))
-    return ROOM * most
+    return max(most, 0.0)
+
+
+def room_for_mixing(marginals: Floats, k: int) -> float:
+    """Nearly that, so that no arm is in uniform sets only."""
+    return ROOM * room_for_uniform(marginals, k)
 
 
 def queries_to_serve(queries: int, m: int) -> int:

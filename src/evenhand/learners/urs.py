@@ -5,9 +5,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.exchange import Marginals, Roster, SetPlan
+from evenhand.checks import check_integer
+from evenhand.exchange import Marginals, Plan, Roster, Rows, SetPlan
+from evenhand.exchange.batch import count_arms
 from evenhand.exchange.fields import Fields
-from evenhand.learners.exchangeable import ExchangeableLearner
+from evenhand.learners.exchangeable import ExchangeableLearner, Published
 from evenhand.learners.learner import Draft
 from evenhand.learners.schedule import batch_limit
 from evenhand.randomness.streams import Seed
@@ -54,6 +56,17 @@ class URS(ExchangeableLearner[SetPlan]):
         """K/M for every arm."""
         return np.full(self.m, self.k / self.m)
 
+    def publish(self, least: int = 1, given: tuple[Plan, Rows] | None = None) -> Published[SetPlan]:
+        """Draw so many rows, one by one; nothing is learnt from them, so they have no numbers."""
+        assert self.plan is not None
+        with self._lock:
+            n = check_integer("least", least, 1)
+            rows = self.plan.draw(n, self._rng) if given is None else given[1]
+            self.queries += len(rows.sizes)
+            orders, once = self._by_id(self.plan, rows.orders), np.ones(len(rows.sizes), np.int64)
+            count_arms(self.selections, orders, rows.sizes, once)
+            return Published(self.plan, 0, rows)
+
     def _ask(self, limit: int) -> Draft:
         assert self.plan is not None
         law = self.plan.law(self.k)
@@ -66,6 +79,10 @@ class URS(ExchangeableLearner[SetPlan]):
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
         """There is nothing it knows."""
+
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._set_parts(arrays)
+        self.plan, _ = self._make_plan()  # of the arms that there are now
 
     def _fields(self) -> Fields:
         return {}

@@ -46,6 +46,7 @@ def _converted(kind: type[Learner], old: dict[str, Any]) -> dict[str, Any]:
     if "evidence.singles" in new["arrays"]:  # higher powers were not kept: those of 0/1 rewards
         n, total, _, squares = known["weighted"][0].T
         known["singles"] = np.column_stack([n, total, squares, squares, squares])
+        known["weighted"] = known["weighted"][1:]
     for keys in (new["values"], new["arrays"]):
         for name in keys:
             tail = name.rsplit(".", 1)[-1]

@@ -2,18 +2,31 @@
 
 from collections.abc import Callable
 from math import comb
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evenhand.checks import check_integer
 from evenhand.games.game import Game, HasClosedForm, check_game, prefix_sets
+from evenhand.merit.asking import Asked, How, asking
+from evenhand.merit.bar import Progress
+from evenhand.merit.cache import Cache
 from evenhand.subsets.combinations import combinations, count_up_to
 from evenhand.typing import Floats, Ints
 
 BLOCK_CELLS = 2**22  # cells of the boolean matrix of sets valued at once
 
 
-def kshapley(game: Game, k: int) -> Floats:
+def kshapley(
+    game: Game,
+    k: int,
+    *,
+    executor: Any = None,
+    progress: Progress = None,
+    cache: Cache | str | Path | None = None,
+    batch: int | None = None,
+) -> Floats:
     r"""K-Shapley values of a game: in closed form where it has one, else by :func:`exact`.
 
     .. math:: \phi_a = \frac1K \sum_{s=0}^{K-1} \frac{1}{\binom{M-1}{s}}
@@ -28,6 +41,19 @@ def kshapley(game: Game, k: int) -> Floats:
         Any game; one with a method ``kshapley(k)`` is asked for its closed form.
     k
         The most arms in a set, 1 <= k <= m. ``k = m`` gives the Shapley value.
+    executor
+        Who asks the function, for a slow one: anything with ``submit`` as the executors of
+        ``concurrent.futures`` (processes, threads, loky, mpi4py, Dask's
+        ``client.get_executor()``), or a function that makes one, which is called again if a worker
+        dies and takes the others with it. The numbers are the same for any number of workers.
+    progress
+        None shows a bar with the time left on a terminal and nothing elsewhere; True, False, or a
+        function of the queries done and of all.
+    cache
+        A file, or a :class:`~evenhand.merit.Cache`, that keeps every answer as it comes.
+    batch
+        Sets handed to the function in one call: 1 with an executor or a cache, else up to 16384. A
+        number of your own suits functions that are faster on many sets at once.
 
     Returns
     -------
@@ -42,10 +68,19 @@ def kshapley(game: Game, k: int) -> Floats:
     check_game(game, k, "value")
     if isinstance(game, HasClosedForm):
         return game.kshapley(k)
-    return exact(game, k)
+    return exact(game, k, executor=executor, progress=progress, cache=cache, batch=batch)
 
 
-def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
+def exact(
+    game: Game,
+    k: int,
+    *,
+    max_sets: int = 10**9,
+    executor: Any = None,
+    progress: Progress = None,
+    cache: Cache | str | Path | None = None,
+    batch: int | None = None,
+) -> Floats:
     r"""K-Shapley values of any game by one pass over all sets of at most k arms.
 
     Each set is valued once. With :math:`v_s` the sum of V over the sets of size s and
@@ -62,6 +97,8 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
         The most arms in a set, 1 <= k <= m.
     max_sets
         Refuse to list more sets than this.
+    executor, progress, cache, batch
+        For slow functions, as for :func:`~evenhand.kshapley`.
 
     Notes
     -----
@@ -83,14 +120,24 @@ def exact(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
             f"got max_sets={max_sets}; estimate them with evenhand.merit.stratified"
         )
 
-    def value(rows: Ints) -> Floats:
-        return game.value(prefix_sets(rows, np.full((len(rows), 1), rows.shape[1]), m))
-
     phi = np.zeros(m)
-    for s in range(1, k + 1):
-        mean_with, mean_without = mean_values(m, s, value)
-        phi += mean_with if s == k else mean_with - mean_without
+    with asking(game, n_sets, 1, How(executor, progress, cache, batch)) as asked:
+        for s in range(1, k + 1):
+            mean_with, mean_without = mean_values(m, s, listed_by(asked))
+            phi += mean_with if s == k else mean_with - mean_without
+        asked.finish(None)
     return phi / k
+
+
+def listed_by(asked: Asked) -> Callable[[Ints], Floats]:
+    """Return a function that asks for the values of sets given as rows of arms."""
+
+    def value(rows: Ints) -> Floats:
+        if asked.stopped:
+            return np.zeros(len(rows))
+        return asked.value(prefix_sets(rows, np.full((len(rows), 1), rows.shape[1]), asked.m))
+
+    return value
 
 
 def mean_values(m: int, size: int, value: Callable[[Ints], Floats]) -> tuple[Floats, Floats]:

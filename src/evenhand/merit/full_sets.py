@@ -1,21 +1,35 @@
 """The full-set value of a game: exact by listing all K-sets, and estimated from some of them."""
 
 from math import comb
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evenhand.checks import check_integer, check_rng
 from evenhand.estimate import Estimate
-from evenhand.games.game import Game, check_game, prefix_sets
+from evenhand.games.game import Game, check_game
+from evenhand.merit.asking import Asked, How, asking
+from evenhand.merit.bar import Progress
 from evenhand.merit.blocks import n_blocks
-from evenhand.merit.exact import mean_values
+from evenhand.merit.cache import Cache
+from evenhand.merit.exact import listed_by, mean_values
 from evenhand.merit.running_mean import RunningMean
 from evenhand.merit.stratified import PILOT, by_listing, by_orders
 from evenhand.subsets.full_sets import full_set_values
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats
 
 
-def full_set_value(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
+def full_set_value(
+    game: Game,
+    k: int,
+    *,
+    max_sets: int = 10**9,
+    executor: Any = None,
+    progress: Progress = None,
+    cache: Cache | str | Path | None = None,
+    batch: int | None = None,
+) -> Floats:
     r"""Full-set values of any game by one pass over all sets of exactly k arms.
 
     .. math:: \psi_a = \frac{\bar V_K}{K} + \frac{M-1}{M-K} (v^+_{aK} - \bar V_K)
@@ -34,6 +48,8 @@ def full_set_value(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
         Arms in every set, 1 <= k <= m.
     max_sets
         Refuse to list more sets than this.
+    executor, progress, cache, batch
+        For slow functions, as for :func:`~evenhand.kshapley`.
 
     Returns
     -------
@@ -55,14 +71,23 @@ def full_set_value(game: Game, k: int, *, max_sets: int = 10**9) -> Floats:
             f"got max_sets={max_sets}; estimate them with evenhand.merit.full_set_estimate"
         )
 
-    def value(rows: Ints) -> Floats:
-        return game.value(prefix_sets(rows, np.full((len(rows), 1), k), m))
-
-    inside, _ = mean_values(m, k, value)
+    with asking(game, n_sets, k, How(executor, progress, cache, batch)) as asked:
+        inside, _ = mean_values(m, k, listed_by(asked))
+        asked.finish(None)
     return full_set_values(inside, inside.mean(), k)
 
 
-def full_set_estimate(game: Game, k: int, queries: int, rng: np.random.Generator) -> Estimate:
+def full_set_estimate(
+    game: Game,
+    k: int,
+    queries: int,
+    rng: np.random.Generator,
+    *,
+    executor: Any = None,
+    progress: Progress = None,
+    cache: Cache | str | Path | None = None,
+    batch: int | None = None,
+) -> Estimate:
     """Estimate full-set values from random sets of exactly k arms, each of which serves all arms.
 
     Random orders of the arms are cut into sets as in :func:`evenhand.merit.stratified`. With enough
@@ -77,6 +102,8 @@ def full_set_estimate(game: Game, k: int, queries: int, rng: np.random.Generator
         The most queries to spend: enough for two orders, or for all sets of a game without noise.
     rng
         Source of randomness.
+    executor, progress, cache, batch
+        For slow functions, as for :func:`~evenhand.kshapley`.
 
     Returns
     -------
@@ -92,10 +119,18 @@ def full_set_estimate(game: Game, k: int, queries: int, rng: np.random.Generator
     True
     """
     m, k = check_game(game, k, "pull")
-    noisy, blocks, n_sets = getattr(game, "noise", True) is not None, n_blocks(m, k), comb(m, k)
-    least = 2 * blocks if noisy else min(2 * blocks, n_sets)
+    noisy, least = getattr(game, "noise", True) is not None, 2 * n_blocks(m, k)
+    least = least if noisy else min(least, comb(m, k))
     queries = check_integer("queries", queries, least)
     check_rng(rng)
+    with asking(game, queries, k, How(executor, progress, cache, batch)) as asked:
+        estimate = _estimate(asked, k, queries, noisy, rng)
+        asked.finish(estimate)
+    return estimate
+
+
+def _estimate(game: Asked, k: int, queries: int, noisy: bool, rng: np.random.Generator) -> Estimate:
+    m, blocks, n_sets = game.m, n_blocks(game.m, k), comb(game.m, k)
     found, believed = RunningMean(m), np.zeros(m)
     listings = queries // n_sets if noisy else min(1, queries // n_sets)
     listed = n_sets == blocks  # by every order: sets have 1, m - 1 or m arms
@@ -113,4 +148,8 @@ def full_set_estimate(game: Game, k: int, queries: int, rng: np.random.Generator
     for contrasts, levels in samples:
         inside = levels[:, None] + (m - k) / m * contrasts
         found.add(full_set_values(inside, levels[:, None], k))
-    return Estimate(found.mean, found.stderr, spent)
+    if not game.stopped:
+        return Estimate(found.mean, found.stderr, spent)
+    if found.n < 2:  # Ctrl-C: nothing is known yet
+        return Estimate(np.full(m, np.nan), np.full(m, np.nan), game.answered)
+    return Estimate(found.mean, found.stderr, game.answered)

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from math import comb
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evenhand.checks import check_integer, check_rng
 from evenhand.estimate import Estimate
 from evenhand.games.game import Game, check_game, chunks
+from evenhand.merit.asking import Asked, How, asking
+from evenhand.merit.bar import Progress
 from evenhand.merit.blocks import cut_orders, n_blocks
+from evenhand.merit.cache import Cache
 from evenhand.merit.exact import mean_values
 from evenhand.merit.running_mean import RunningMean
 from evenhand.subsets.combinations import count_up_to
@@ -19,7 +24,17 @@ Samples = Iterator[tuple[Floats, Floats]]  # contrasts (n, m) and levels (n,), i
 PILOT = 10  # one query in ten is spent on finding out how to allocate the others
 
 
-def stratified(game: Game, k: int, queries: int, rng: np.random.Generator) -> Estimate:
+def stratified(
+    game: Game,
+    k: int,
+    queries: int,
+    rng: np.random.Generator,
+    *,
+    executor: Any = None,
+    progress: Progress = None,
+    cache: Cache | str | Path | None = None,
+    batch: int | None = None,
+) -> Estimate:
     r"""Estimate merits from random sets of every size, so that each query serves all arms.
 
     With :math:`\bar V_s` the mean value of the s-sets and :math:`D_a(s)` the mean over those with
@@ -50,6 +65,8 @@ def stratified(game: Game, k: int, queries: int, rng: np.random.Generator) -> Es
         without noise.
     rng
         Source of randomness.
+    executor, progress, cache, batch
+        For slow functions, as for :func:`~evenhand.kshapley`.
 
     Returns
     -------
@@ -67,33 +84,57 @@ def stratified(game: Game, k: int, queries: int, rng: np.random.Generator) -> Es
     """
     m, k = check_game(game, k, "pull")
     blocks = np.array([n_blocks(m, s) for s in range(1, k + 1)])
-    noisy, spent = getattr(game, "noise", True) is not None, 0
+    noisy = getattr(game, "noise", True) is not None
     least = int(2 * blocks.sum())
     queries = check_integer("queries", queries, least if noisy else min(least, count_up_to(m, k)))
     check_rng(rng)
+    with asking(game, queries, 1, How(executor, progress, cache, batch)) as asked:
+        estimate = _estimate(asked, k, queries, blocks, noisy, rng)
+        asked.finish(estimate)
+    return estimate
+
+
+def _estimate(
+    game: Asked, k: int, queries: int, blocks: Ints, noisy: bool, rng: np.random.Generator
+) -> Estimate:
+    m, spent, least = game.m, 0, int(2 * blocks.sum())
+    first = first_errors = np.full((k, m), np.nan)
     deviation = np.sqrt(blocks)  # leads to equally many orders of every size
     if queries >= PILOT * least and (noisy or count_up_to(m, k) > queries):
         n_orders = _allocate(blocks, deviation, queries // PILOT)
-        _, errors = _all_sizes(game, n_orders, np.zeros_like(n_orders), rng)
-        deviation = np.sqrt((errors**2).mean(axis=1) * n_orders)
+        first, first_errors = _all_sizes(game, n_orders, np.zeros_like(n_orders), rng)
+        deviation = np.sqrt((first_errors**2).mean(axis=1) * n_orders)
         spent += int(n_orders @ blocks)
         # few orders may miss rare values: no size counts as ten times less variable than another
         deviation = np.maximum(deviation, 0.1 * deviation.max() or 1.0)
+    if game.stopped:
+        return _sum_up(first, first_errors, game.answered)
     # the pilot's rewards are not used again: merits stay unbiased
     n_orders, listings = _plan(blocks, deviation, m, queries - spent, noisy)
     spent += int(n_orders @ blocks) + sum(
         n * comb(m, s) for s, n in enumerate(listings.tolist(), 1)
     )
     parts, errors = _all_sizes(game, n_orders, listings, rng)
+    if game.stopped:  # sizes not reached are those of the pilot
+        unknown = np.isnan(errors)
+        parts, errors = np.where(unknown, first, parts), np.where(unknown, first_errors, errors)
+        spent = game.answered
+    return _sum_up(parts, errors, spent)
+
+
+def _sum_up(parts: Floats, errors: Floats, spent: int) -> Estimate:
+    """Merits of what each size adds to k times them."""
+    k = len(parts)
     return Estimate(parts.sum(axis=0) / k, np.sqrt((errors**2).sum(axis=0)) / k, spent)
 
 
 def _all_sizes(
-    game: Game, n_orders: Ints, listings: Ints, rng: np.random.Generator
+    game: Asked, n_orders: Ints, listings: Ints, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """What each size adds to K times the merits, and its standard error (k, m).
 
-    From listings of all sets of a size where these are asked for, else from orders.
+    From listings of all sets of a size where these are asked for, else from orders. nan for sizes
+    that Ctrl-C left without enough of them for a standard error.
     """
     k, m = len(n_orders), game.m
     parts, errors, before = np.empty((k, m)), np.empty((k, m)), np.zeros(m)
@@ -106,6 +147,9 @@ def _all_sizes(
         for contrasts, levels in samples:
             part.add(contrasts if s < k else levels[:, None] + (m - k) / m * contrasts)
             contrast += contrasts.sum(axis=0)
+        if part.n == 0 or (game.stopped and part.n < 2):
+            parts[s - 1 :], errors[s - 1 :] = np.nan, np.nan
+            return parts, errors
         parts[s - 1], errors[s - 1] = part.mean, part.stderr
         before = (contrast - contrast.mean()) / part.n
     return parts, errors
@@ -145,7 +189,7 @@ def _allocate(blocks: Ints, deviation: Floats, queries: int) -> Ints:
     return 2 + np.floor(spare * wish / (wish * blocks).sum()).astype(np.int64)
 
 
-def by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Samples:
+def by_listing(game: Asked, size: int, n: int, rng: np.random.Generator) -> Samples:
     """Contrasts and levels of n queries of every set of a size."""
 
     def pull(sets: Ints) -> Floats:
@@ -153,10 +197,14 @@ def by_listing(game: Game, size: int, n: int, rng: np.random.Generator) -> Sampl
 
     for _ in range(n):
         inside, outside = mean_values(game.m, size, pull)
+        if game.stopped:
+            return
         yield (inside - outside)[None, :], inside.mean(keepdims=True)
 
 
-def by_orders(game: Game, size: int, n: int, believed: Floats, rng: np.random.Generator) -> Samples:
+def by_orders(
+    game: Asked, size: int, n: int, believed: Floats, rng: np.random.Generator
+) -> Samples:
     """Contrasts and levels of n orders, with ``believed`` contrasts, of mean 0, as control variate.
 
     They are the true contrasts of the additive game in which each arm is worth (m - 1) / m of its
@@ -169,17 +217,26 @@ def by_orders(game: Game, size: int, n: int, believed: Floats, rng: np.random.Ge
         count = part.stop - part.start
         sets = cut_orders(m, size, count, rng)
         rewards = _pull(game, sets, rng)
+        if game.stopped:  # go on with the orders before the first that is not complete
+            cut = n_blocks(m, size)
+            whole = np.isfinite(rewards.reshape(count, cut)).all(axis=1)
+            count = count if whole.all() else int(whole.argmin())
+            sets, rewards = sets[: count * cut], rewards[: count * cut]
+            if count == 0:
+                return
         contrasts, levels = _contrast(sets, rewards, count, m)
         if size < m:
             shown, _ = _contrast(sets, adds[sets].sum(axis=1), count, m)
             contrasts = _corrected(contrasts, shown - believed)
         yield contrasts, levels
+        if game.stopped:
+            return
 
 
-def _pull(game: Game, sets: Ints, rng: np.random.Generator) -> Floats:
+def _pull(game: Asked, sets: Ints, rng: np.random.Generator) -> Floats:
     """Rewards (n,) of sets of one size, beyond what the empty set brings."""
     sizes = np.full((len(sets), 1), sets.shape[1])
-    return game.pull(sets, sizes, rng)[:, 0] - getattr(game, "empty", 0.0)
+    return game.pull(sets, sizes, rng)[:, 0] - game.empty
 
 
 def _corrected(samples: Floats, off: Floats) -> Floats:

@@ -7,7 +7,7 @@ one random word chooses the cell by its low bits and tosses the coin with the ot
 
 import numpy as np
 
-from evenhand.typing import Floats, Words, compiled
+from evenhand.typing import Floats, Words, compiled, part
 
 
 @compiled
@@ -44,7 +44,7 @@ def build_alias(weights: Floats) -> Words:
     return table
 
 
-@compiled
+@part
 def alias_bits(table: Words) -> np.uint64:
     """How many low bits of a word choose a cell."""
     bits = 0
@@ -53,7 +53,7 @@ def alias_bits(table: Words) -> np.uint64:
     return np.uint64(bits)
 
 
-@compiled
+@part
 def draw_alias(table: Words, bits: np.uint64, word: np.uint64) -> np.uint64:
     """Turn a random word into an entry of the law."""
     low = (np.uint64(1) << bits) - np.uint64(1)

@@ -7,7 +7,7 @@ alone, and not on how many rows are drawn with it.
 
 import numpy as np
 
-from evenhand.typing import Ints, compiled
+from evenhand.typing import Ints, compiled, part
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -18,7 +18,7 @@ def start_row(number: float) -> np.uint64:
     return draw_row_word(np.uint64(number * 2.0**53))[0]
 
 
-@compiled
+@part
 def draw_row_word(state: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Draw a word of SplitMix64; returns it and the new state."""
     state += STEP
@@ -27,7 +27,7 @@ def draw_row_word(state: np.uint64) -> tuple[np.uint64, np.uint64]:
     return word ^ (word >> np.uint64(31)), state
 
 
-@compiled
+@part
 def shuffle_row(row: Ints, state: np.uint64) -> None:
     """Put a row into uniformly random order by its own words."""
     for r in range(len(row) - 1):
@@ -36,7 +36,7 @@ def shuffle_row(row: Ints, state: np.uint64) -> None:
         row[r], row[j] = row[j], row[r]
 
 
-@compiled
+@part
 def uniform(word: np.uint64) -> float:
     """Turn a random word into a number in [0, 1), a multiple of 2^-53."""
     return np.int64(word >> np.uint64(11)) * 2.0**-53

@@ -3,31 +3,24 @@
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import check_integer, check_vector
+from evenhand.checks import check_integer
 from evenhand.exchange.batch import Batch
-from evenhand.games import Game
-from evenhand.games.game import HasClosedForm
+from evenhand.games import Game, Still, World
 from evenhand.learners import Learner
-from evenhand.merit import kshapley
-from evenhand.policy import fair_policy
 from evenhand.randomness.streams import Seed, as_generator
 from evenhand.simulation.interrupts import CtrlC, Interrupted
 from evenhand.simulation.record import Record, Run
-from evenhand.subsets.combinations import count_sets
-from evenhand.typing import Floats
-
-MAX_LISTED = 10**6  # sets of one size that are valued to work out a target
+from evenhand.simulation.stage import Due, Stage
 
 
 def simulate(
     learner: Learner,
-    game: Game,
+    game: Game | World,
     horizon: int,
     *,
-    target: ArrayLike | None = None,
+    target: ArrayLike | Due | None = None,
     seed: Seed,
     late: int = 0,
     checkpoints: ArrayLike | None = None,
@@ -40,19 +33,27 @@ def simulate(
     does not depend on which set came up. Memory does not grow with the horizon. No reward is drawn
     where the learner wants none.
 
+    In a world that changes (:mod:`evenhand.games`) the target is that of the arms present and the
+    game in force when a query is asked, and so is its reward, however late it comes; no batch
+    straddles a change. Time is the number of queries that the learner has asked, and the learner is
+    told which arms join, leave, pause and resume, by its ``add``, ``retire``, ``pause`` and
+    ``resume``.
+
     Parameters
     ----------
     learner, game
-        Who asks and who answers.
+        Who asks and who answers: a game, or a world that changes.
     horizon
         Number of queries to stop at; the learner's own horizon, if it has one. Queries that the
         learner asked before count towards it, but not in regret and selections.
     target
         (m,) fair marginals that regret is measured against. Worked out if not given: those of
-        :func:`evenhand.fair_policy` for the game's merits, where they have a closed form or at
-        most a million sets of one size need valuing. An arm of negative merit, which lowers the
-        value of the sets it joins, counts as one of merit 0: it is due nothing, unless fewer than
-        k arms have a merit above 0.
+        :func:`evenhand.fair_policy` for the game's merits and the learner's terms, if any, where
+        merits have a closed form or at most a million sets of one size need valuing. An arm of
+        negative merit, which lowers the value of the sets it joins, counts as one of merit 0: it
+        is due nothing, unless fewer than k arms have a merit above 0. In a world that changes, a
+        function of time that returns those of the arms then present; it is called once after
+        every change.
     seed
         Seed of the game's noise: an integer or SeedSequence, of which the stream "environment" is
         taken, so that a learner may have the same seed, or a generator, used as it is.
@@ -60,7 +61,8 @@ def simulate(
         A reward is told once so many further queries have been asked, at the end of the batch in
         which they were; those of the last ``late`` queries never come.
     checkpoints
-        Numbers of queries at which to record; by default ten per decade, and the horizon.
+        Numbers of queries at which to record; by default ten per decade, and the horizon, or in a
+        world that changes a hundred, evenly spaced.
     progress
         Called with the number of queries made so far, after every batch.
     watch
@@ -82,31 +84,37 @@ def simulate(
     >>> from evenhand.games import NoisyOr
     >>> from evenhand.learners import URS
     >>> run = evenhand.simulate(URS(m=4, k=2, seed=1), NoisyOr([0.8, 0.4, 0.4, 0.2]), 1000, seed=1)
-    >>> round(float(run.regret[-1])), round(float(np.abs(0.5 - run.target).sum()), 3)
+    >>> round(float(run.regret[-1])), round(float(abs(0.5 - run.target).sum()), 3)
     (869, 0.869)
     """
-    _check_players(learner, game)
+    world = _check_players(learner, game)
     horizon = _check_horizon(horizon, learner)
-    fair = _work_out(game, learner.k) if target is None else _check_target(target, learner)
-    record = Record(learner, horizon, fair, checkpoints)
+    stage = Stage(world, learner, _check_target(target, world))
+    scene = stage.enter()
+    record = Record(learner, horizon, world, scene, checkpoints)
     rng = as_generator(seed, "environment")
     last = horizon - check_integer("late", late, 0)  # the last query whose reward comes
-    waiting: deque[tuple[int, Batch]] = deque()  # with the queries asked at their end
+    # with the queries asked at their end, and the game in force when they were asked
+    waiting: deque[tuple[int, Batch, Game]] = deque()
     try:
         with CtrlC() as ctrl_c:
             while learner.queries < horizon:
                 if ctrl_c.pressed:
                     raise KeyboardInterrupt
+                if scene.end is not None and learner.queries >= scene.end:
+                    scene = stage.enter()
+                    record.enter(scene)
                 stop = last if learner.queries < last else horizon
+                stop = stop if scene.end is None else min(stop, scene.end)
                 batch = learner.ask(stop - learner.queries)
                 record.add(batch)
                 if watch is not None:
                     watch(batch)
                 if batch.learns:
-                    waiting.append((learner.queries, batch))
+                    waiting.append((learner.queries, batch, scene.game))
                 while waiting and waiting[0][0] + late <= learner.queries:
-                    _, batch = waiting.popleft()
-                    rewards = game.pull(batch.orders, batch.sizes, rng)
+                    _, batch, then = waiting.popleft()
+                    rewards = then.pull(batch.orders, batch.sizes, rng)
                     learner.tell(batch, rewards)
                     record.add_rewards(batch, rewards)
                 if progress is not None:
@@ -116,29 +124,40 @@ def simulate(
     return record.finish()
 
 
-def _check_players(learner: Learner, game: Game) -> None:
-    """Refuse what is no learner or no game, such as the two swapped, or different numbers of arms.
+def _check_players(learner: Learner, game: Game | World) -> World:
+    """Return the world to play in.
 
-    A class passed instead of an object of it is refused too: it has no m.
+    What is no learner or no game is refused, such as the two swapped, a class instead of an object
+    of it, or different numbers of arms.
     """
-    for name, given, method in (("learner", learner, "ask"), ("game", game, "pull")):
-        if not (hasattr(given, "m") and hasattr(given, method)):
+    plays = "at" if isinstance(game, World) else "pull"
+    for name, given, method in (("learner", learner, "ask"), ("game", game, plays)):
+        if isinstance(given, type) or not (hasattr(given, "m") and hasattr(given, method)):
             got = given if isinstance(given, type) else type(given).__name__
             raise TypeError(
                 f"{name} must have m and {method}, got {got}; call simulate(learner, game, horizon)"
             )
-    if learner.m != game.m:
+    if isinstance(game, World):
+        return game
+    arms = learner.roster.next_id if isinstance(learner, Learner) else learner.m  # paused ones too
+    if arms != game.m:
         raise ValueError(
             "learner and game must have the same number of arms, "
-            f"got learner.m={learner.m} and game.m={game.m}"
+            f"got learner.m={arms} and game.m={game.m}"
         )
-    worth = getattr(game, "empty", 0.0)
-    if learner.empty != worth:
-        raise ValueError(
-            "learner and game must agree on what the empty set is worth, got "
-            f"learner.empty={learner.empty:g} and {worth:g} in the game; "
-            f"make the learner with empty={worth:g}"
+    return Still(game)
+
+
+def _check_target(target: ArrayLike | Due | None, world: World) -> Due | None:
+    """Return a target as a function of time."""
+    if target is None or callable(target):
+        return target
+    if not isinstance(world, Still):
+        raise TypeError(
+            "target must be a function of time in a world that changes, got "
+            f"{type(target).__name__}; pass target=lambda t: the marginals of world.present(t)"
         )
+    return lambda t: target
 
 
 def _check_horizon(horizon: int, learner: Learner) -> int:
@@ -154,33 +173,3 @@ def _check_horizon(horizon: int, learner: Learner) -> int:
             f"got horizon={horizon}; make a new learner, or raise horizon"
         )
     return horizon
-
-
-def _check_target(target: ArrayLike, learner: Learner) -> Floats:
-    """Return fair marginals (m,) that sum to k; they may exceed 1 where nothing was capped."""
-    vector = check_vector("target", target, 0.0, np.inf)
-    if len(vector) != learner.m:
-        raise ValueError(f"target must have shape ({learner.m},), got {vector.shape}")
-    if abs(vector.sum() - learner.k) > 1e-6 * learner.k:
-        raise ValueError(
-            f"target must sum to k={learner.k}, got {vector.sum():.6g}; "
-            "make it with evenhand.fair_policy"
-        )
-    return vector
-
-
-def _work_out(game: Game, k: int) -> Floats:
-    """Fair marginals of a game whose merits have a closed form or can be listed in short time."""
-    try:
-        if not isinstance(game, HasClosedForm):
-            most = count_sets(game.m, min(k, game.m // 2), MAX_LISTED)  # of the commonest size
-            if most > MAX_LISTED:
-                raise ValueError(f"more than {MAX_LISTED:,} sets of one size would need valuing")
-        merit = kshapley(game, k)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"target must be given where the game's merits cannot be worked out ({error}); "
-            "estimate them with evenhand.merit.stratified or evenhand.merit.reverse_reachable, "
-            f"then pass target=evenhand.fair_policy(np.maximum(estimate.merit, 0), k={k})"
-        ) from error
-    return fair_policy(np.maximum(merit, 0.0), k)

@@ -9,16 +9,22 @@ from numpy.typing import ArrayLike
 from evenhand.checks import as_integers
 from evenhand.display import html_table
 from evenhand.exchange.batch import Batch
+from evenhand.games import Change, Still, World
 from evenhand.learners import Learner
 from evenhand.metrics import FairnessLoss, alignment
+from evenhand.simulation.stage import Scene
 from evenhand.typing import Floats, Ints, compiled
 
-MAX_CURVE_ARMS = 1000  # with more, estimates are not kept at every checkpoint, to save memory
+MAX_CURVE_ARMS = 1000  # with more, nothing is kept per arm and checkpoint, to save memory
+WINDOWS = 100  # checkpoints of a world that changes, if none are given
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """What a simulation recorded.
+
+    Of a world that changes, vectors are of all arms that ever are, by id; an arm that is not there
+    has merit nan and marginal 0.
 
     Attributes
     ----------
@@ -38,13 +44,20 @@ class Run:
     merit_curve
         (c, m) the estimates in use at each checkpoint, for m <= 1000, else None.
     target
-        (m,) the fair marginals that regret was measured against.
+        (m,) the fair marginals that regret was measured against, their mean over the queries in a
+        world that changes.
     queries
         Queries that the learner had asked at the end.
     seconds
         Wall-clock time.
     names
         The arms' names, if the learner knows them.
+    due_curve, given_curve
+        (c, m) share of exposure that each arm was due, and got, between each checkpoint and the one
+        before it, for m <= 1000, else None. What a batch gave counts as given evenly while it was
+        asked.
+    changes
+        What happened in a world that changes, and when.
 
     Examples
     --------
@@ -71,6 +84,9 @@ class Run:
     queries: int
     seconds: float
     names: tuple[str, ...] | None = None
+    due_curve: Floats | None = None
+    given_curve: Floats | None = None
+    changes: tuple[Change, ...] = ()
 
     @property
     def due(self) -> Floats:
@@ -107,28 +123,55 @@ class Record:
     """Running sums of a simulation."""
 
     def __init__(
-        self, learner: Learner, horizon: int, target: Floats, checkpoints: ArrayLike | None
+        self,
+        learner: Learner,
+        horizon: int,
+        world: World,
+        scene: Scene,
+        checkpoints: ArrayLike | None,
     ) -> None:
-        marks = (
-            log_spaced(horizon) if checkpoints is None else _check_checkpoints(checkpoints, horizon)
-        )
-        self.learner, self.target = learner, target
+        if checkpoints is not None:
+            marks = _check_checkpoints(checkpoints, horizon)
+        elif isinstance(world, Still):
+            marks = log_spaced(horizon)
+        else:
+            marks = evenly_spaced(horizon)
+        self.learner, self.world = learner, world
         self.marks = marks[marks > learner.queries]
-        self.at = learner.queries
-        self.loss = FairnessLoss(target, learner.k)
+        self.at = self.began = self.since = learner.queries
         self.total = 0.0
         self.rewards, self.observed = 0.0, 0
         self.regret: list[float] = []
-        self.merit: list[Floats] | None = [] if learner.m <= MAX_CURVE_ARMS else None
-        self.asked_before = learner.asked.copy()
+        self.merit: list[Floats] | None = [] if world.m <= MAX_CURVE_ARMS else None
+        self.windows = Windows(world.m) if world.m <= MAX_CURVE_ARMS else None
+        self.selections = np.zeros(world.m, np.int64)
+        self.due = np.zeros(world.m)  # summed over the queries of all scenes but the present one
+        self.changes: list[Change] = []
+        self.names = dict[int, str]()
         self.start = time.perf_counter()
+        self.scene = scene
+        self.enter(scene)
+
+    def enter(self, scene: Scene) -> None:
+        """Measure against what is in force from now on."""
+        self.due += (self.at - self.since) * self.scene.due
+        self.scene, self.since = scene, self.at
+        self.changes += scene.happened
+        roster = self.learner.roster
+        self.names |= zip(roster.ids.tolist(), roster.names or (), strict=False)
+        self.loss = FairnessLoss(scene.due[scene.arms], self.learner.k)
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses, reading off the checkpoints inside it."""
         loss, end = self.loss(batch), self.at + batch.queries
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
+        before = self.selections.copy()
+        batch.count_into(self.selections)
+        if self.windows is not None:
+            share = self.scene.due / self.learner.k
+            self.windows.add(self.selections - before, share, self.at, end, inside)
         if self.merit is not None and len(inside):
-            self.merit += [self.learner.merit] * len(inside)
+            self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
             self.regret += [self.total + loss * (mark - self.at) for mark in inside.tolist()]
             self.total += loss * batch.queries
@@ -137,6 +180,12 @@ class Record:
             self.total = add_losses(loss, batch.times, self.at, self.total, inside, read)
             self.regret += read.tolist()
         self.at = end
+
+    def _by_id(self, values: Floats, absent: float) -> Floats:
+        """What the learner says of its arms, as a vector of all arms that ever are."""
+        wide = np.full(self.world.m, absent)
+        wide[self.learner.roster.ids] = values
+        return wide
 
     def add_rewards(self, batch: Batch, rewards: ArrayLike) -> None:
         """Add the rewards of a batch; the empty set has none, and nan is one not observed."""
@@ -148,23 +197,66 @@ class Record:
 
     def finish(self) -> Run:
         """Return what was recorded."""
-        n = len(self.regret)
-        curve = None if self.merit is None else np.reshape(self.merit[:n], (n, self.learner.m))
-        selections = self.learner.asked - self.asked_before
+        n, m = len(self.regret), self.world.m
+        curve = None if self.merit is None else np.reshape(self.merit[:n], (n, m))
+        due, given = (None, None) if self.windows is None else self.windows.curves(n)
+        target = self.scene.due
+        if self.since > self.began:  # more than one scene
+            target = (self.due + (self.at - self.since) * target) / (self.at - self.began)
         return Run(
             checkpoints=self.marks[:n],
             regret=np.array(self.regret),
-            selections=selections,
-            alignment=alignment(self.target, selections) if selections.any() else float("nan"),
-            merit=self.learner.merit,
-            marginals=self.learner.marginals,
+            selections=self.selections,
+            alignment=alignment(target, self.selections) if self.selections.any() else np.nan,
+            merit=self._by_id(self.learner.merit, np.nan),
+            marginals=self._by_id(self.learner.marginals, 0.0),
             reward=self.rewards / self.observed if self.observed else float("nan"),
             merit_curve=curve,
-            target=self.target,
+            target=target,
             queries=self.at,
             seconds=time.perf_counter() - self.start,
-            names=self.learner.names,
+            names=self._all_names(),
+            due_curve=due,
+            given_curve=given,
+            changes=tuple(self.changes),
         )
+
+    def _all_names(self) -> tuple[str, ...] | None:
+        """Names of all arms that ever are, those not met yet by their number."""
+        if not self.names:
+            return None
+        return tuple(self.names.get(arm, f"arm {arm}") for arm in range(self.world.m))
+
+
+class Windows:
+    """What each of m arms was due and got between one checkpoint and the next."""
+
+    def __init__(self, m: int) -> None:
+        self.due, self.given = list[Floats](), list[Floats]()
+        self._due, self._given, self._length = np.zeros(m), np.zeros(m), 0
+
+    def add(self, counts: Ints, share: Floats, start: int, end: int, marks: Ints) -> None:
+        """Add a batch asked between two times, closing a window at every mark."""
+        queries = end - start
+        for stop in [*marks.tolist(), end]:
+            part, start = stop - start, stop
+            self._due += part * share
+            self._given += part / queries * counts
+            self._length += part
+            if len(marks) and stop == marks[0]:
+                self._close()
+                marks = marks[1:]
+
+    def _close(self) -> None:
+        self.due.append(self._due / self._length)
+        self.given.append(self._given / (self._given.sum() or 1.0))  # only empty sets: none
+        self._due, self._given = np.zeros_like(self._due), np.zeros_like(self._given)
+        self._length = 0
+
+    def curves(self, n: int) -> tuple[Floats, Floats]:
+        """Return the shares (n, m) due and given in the first n windows."""
+        shape = n, len(self._due)
+        return np.reshape(self.due[:n], shape), np.reshape(self.given[:n], shape)
 
 
 def _check_checkpoints(checkpoints: ArrayLike, horizon: int) -> Ints:
@@ -192,6 +284,17 @@ def log_spaced(horizon: int, per_decade: int = 10) -> Ints:
     """
     n = int(np.ceil(per_decade * np.log10(max(horizon, 2)))) + 1
     return np.unique(np.rint(np.geomspace(1, horizon, n)).astype(np.int64))
+
+
+def evenly_spaced(horizon: int, n: int = WINDOWS) -> Ints:
+    """Whole numbers up to the horizon, n of them at even distances.
+
+    Examples
+    --------
+    >>> evenly_spaced(1000, n=4)
+    array([ 250,  500,  750, 1000])
+    """
+    return np.unique(np.rint(np.linspace(0, horizon, n + 1)[1:]).astype(np.int64))
 
 
 @compiled

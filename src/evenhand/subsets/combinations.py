@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled, part
 
 
 def combinations(m: int, size: int, block: int) -> Iterator[Ints]:
@@ -123,7 +123,7 @@ def mean_products(x: Floats, k: int) -> Floats:
     return table
 
 
-@compiled
+@part
 def _take_in(means: Floats, n: int, entry: float) -> None:
     """Update the mean products of s of n entries to those of n + 1 entries."""
     for s in range(min(len(means) - 1, n + 1), 0, -1):

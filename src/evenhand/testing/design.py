@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.designs import Design, ExplicitDesign
+from evenhand.designs import Design, ExplicitDesign, PairMarginals, estimate_pair_marginals
+from evenhand.designs.pairs import listed_pairs
 from evenhand.subsets.combinations import all_orders, all_sets
 from evenhand.testing.running import Check, made, raises, run_checks
 from evenhand.testing.statistics import (
@@ -19,6 +20,7 @@ from evenhand.typing import Floats, Ints
 
 N = 200_000  # draws whose frequencies are compared with the law
 MAX_LISTED = 10_000  # sets of a design whose law is listed
+MAX_PAIRED = 200  # arms of a design all of whose pairs are looked at
 MAX_ORDERED = 5  # arms in a set all of whose orders are counted
 
 
@@ -160,6 +162,35 @@ def draws_have_the_marginals(make: Any) -> None:
     check_estimate(shares, np.sqrt(q * (1.0 - q) / n), q, resolution=0.02, rounding=rare)
 
 
+def pairs_meet_as_often_as_it_says(make: Any) -> None:
+    """``pair_marginals`` are those of the law, or of draws. Needs ``pair_marginals``."""
+    design = _design(make)
+    known = isinstance(design, PairMarginals)
+    if not known or design.m > MAX_PAIRED:
+        return
+    joint, law = design.pair_marginals(), _law(design)
+    if law is not None:
+        expected = listed_pairs(*law, design.m) + np.diag(design.marginals)
+        gap = np.abs(joint - expected).max()
+        assert gap <= 1e-8, f"pair_marginals must be those of log_prob, got some off by {gap:.3g}"
+        return
+    n = 40_000
+    shares = estimate_pair_marginals(design, n, np.random.default_rng(15)).value
+    rare = 2 / 3 * log(2 * design.m**2 / ALPHA) / n
+    errors = np.sqrt(np.clip(joint * (1.0 - joint), 0.0, None) / n)
+    check_estimate(shares.ravel(), errors.ravel(), joint.ravel(), resolution=0.02, rounding=rare)
+
+
+def entropy_is_that_of_the_law(make: Any) -> None:
+    """``entropy`` is that of ``log_prob``. Needs ``log_prob``, and few sets."""
+    design = _design(make)
+    law = _law(design)
+    if law is not None:
+        possible = law[1][law[1] > 0.0]
+        expected, found = -(possible * np.log(possible)).sum(), design.entropy()
+        assert abs(found - expected) <= 1e-8, f"entropy must be {expected:.9g}, got {found:.9g}"
+
+
 def orders_are_uniformly_random(make: Any) -> None:
     """A drawn set stands in any order with the same chance. Needs sets of at most 5 arms."""
     design = _design(make)
@@ -204,6 +235,8 @@ DESIGN_CHECKS: list[Check] = [
     draws_follow_the_law,
     tallies_follow_the_law,
     draws_have_the_marginals,
+    pairs_meet_as_often_as_it_says,
+    entropy_is_that_of_the_law,
     orders_are_uniformly_random,
     bad_arguments_are_refused,
 ]

@@ -53,7 +53,7 @@ def rewards_may_come_late_in_any_order_and_parts(make: Make) -> None:
             late.tell(batch.rows([row]), rewards[[row]])
     for batch, rewards in told:
         ready.tell(batch, rewards)
-    assert np.allclose(late.merit, ready.merit, rtol=1e-7, atol=1e-9, equal_nan=True), (
+    assert np.allclose(late.merit, ready.merit, rtol=1e-12, atol=1e-12, equal_nan=True), (
         f"merits must not depend on the order of rewards, got {late.merit.tolist()} for late ones, "
         f"and {ready.merit.tolist()} for the same in order"
     )

@@ -4,7 +4,10 @@ from importlib.resources import files
 
 from evenhand.lab.experiments import Experiment, nearest, parse
 
-GROUPS = {"deployments": ["rare-rewards", "full-pages", "evenhand"]}  # asked for by one name
+GROUPS = {  # asked for by one name
+    "deployments": ["rare-rewards", "full-pages", "evenhand"],
+    "drift": ["drift-still", "drift-changes", "drift-smooth", "drift-facebook"],
+}
 FOLDER = files("evenhand.lab.paper").joinpath("presets")
 
 

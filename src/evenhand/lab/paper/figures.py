@@ -15,6 +15,7 @@ from evenhand.lab.experiments import Experiment, Panel
 from evenhand.lab.figures import COLOURS, DASHES, MARKERS, STYLE, line_style, log_axes
 from evenhand.lab.paper.deployments import honesty, oracle
 from evenhand.lab.paper.differences import LOWEST, PER_DECADE
+from evenhand.lab.paper.drift import course_figure
 from evenhand.lab.paper.tables import timed
 from evenhand.lab.readings import Honesty
 from evenhand.lab.series import by_label, mean
@@ -135,6 +136,7 @@ def _claims_line(column: Any, found: dict[int, Honesty], label: str, style: dict
 KINDS = {
     **figures.KINDS,
     "honesty": claims_and_shares,
+    "course": course_figure,
     "pages": figures.panels,
     "fractions": figures.panels,
     "lower-bound": lower_bound,

@@ -7,6 +7,7 @@ from typing import Any
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.paper.claims import check
 from evenhand.lab.paper.deployments import HONESTY, PAGES, honesty_rows, page_rows
+from evenhand.lab.paper.drift import COURSES, course_rows
 from evenhand.lab.paper.experiments import load_preset, preset_names
 from evenhand.lab.paper.figures import KINDS, draw_differences
 from evenhand.lab.paper.tables import FRACTIONS, TIMING, fractions, timing
@@ -29,6 +30,9 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
             section["tables"] = []
         elif experiment.figure == "pages":
             section["plain"] = {"head": PAGES, "rows": page_rows(experiment, results)}
+            section["tables"] = []
+        elif experiment.figure == "course":
+            section["plain"] = {"head": COURSES, "rows": course_rows(experiment, results)}
             section["tables"] = []
         elif experiment.figure == "timing":
             section["plain"] = {"head": TIMING, "rows": timing(experiment, results)}

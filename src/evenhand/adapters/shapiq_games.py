@@ -1,25 +1,22 @@
-"""To and from other packages: shapiq's games and values, columns for Polars and pandas."""
+"""To and from shapiq: games and values."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_vector
-from evenhand.games import SetFunction
+from evenhand.games import Game, SetFunction
 from evenhand.games.noise import Noise
 from evenhand.merit import Estimate
-from evenhand.simulation import Run
 from evenhand.typing import Bools, Floats
-
-Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def from_shapiq(game: Any, *, noise: Noise | None = None) -> SetFunction:
     r"""Make a game of this package of a shapiq game.
 
-    The other way round needs no adapter: ``game.value`` of any game here takes what shapiq passes
-    to a game, so ``shapiq.ExactComputer(game.value, n_players=game.m)`` works.
+    The other way round is :func:`to_shapiq_game`.
 
     Parameters
     ----------
@@ -47,10 +44,56 @@ def from_shapiq(game: Any, *, noise: Noise | None = None) -> SetFunction:
     m = int(game.n_players)
     empty = float(np.asarray(game(np.zeros((1, m), np.bool_)), dtype=np.float64).reshape(-1)[0])
 
-    def centred(sets: Bools) -> Floats:
-        return np.asarray(game(sets), dtype=np.float64) - empty
+    return SetFunction(Centred(game, empty), m, noise=noise)
 
-    return SetFunction(centred, m, noise=noise)
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """A shapiq game less the value of its empty set; it can be sent to other processes."""
+
+    game: Any
+    empty: float
+
+    def __call__(self, sets: Bools) -> Floats:
+        """Values (n,) of the rows of a boolean matrix."""
+        return np.asarray(self.game(sets), dtype=np.float64) - self.empty
+
+
+def to_shapiq_game(game: Game) -> Any:
+    """Make a ``shapiq.Game`` of a game of this package, for all that shapiq can do with one.
+
+    It takes one coalition or many, as shapiq's games do, and as tuples of players or names too.
+
+    Examples
+    --------
+    >>> from evenhand.games import NoisyOr
+    >>> theirs = to_shapiq_game(NoisyOr([0.5, 0.5, 0.2]))
+    >>> theirs((0, 1)), theirs(np.array([True, False, False]))
+    (array([0.75]), array([0.5]))
+    """
+    shapiq, ours = _shapiq("to_shapiq_game"), game
+
+    class Shown(shapiq.Game):  # type: ignore[misc, name-defined]
+        """A game of evenhand's."""
+
+        def value_function(self, coalitions: Bools) -> Floats:
+            return ours.value(np.asarray(coalitions, dtype=np.bool_))
+
+    names = getattr(game, "names", None)
+    return Shown(game.m, normalize=False, player_names=None if names is None else list(names))
+
+
+def from_shapiq_values(values: Any) -> Floats:
+    """Return the values (m,) of single players in shapiq's ``InteractionValues``.
+
+    Examples
+    --------
+    >>> from_shapiq_values(to_shapiq([0.3, 0.2]))
+    array([0.3, 0.2])
+    """
+    if not (hasattr(values, "n_players") and hasattr(values, "get_n_order_values")):
+        raise TypeError(f"values must be shapiq's InteractionValues, got {type(values).__name__}")
+    return np.asarray(values.get_n_order_values(1), dtype=np.float64)
 
 
 def to_shapiq(merit: ArrayLike | Estimate) -> Any:
@@ -73,17 +116,11 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
     >>> values.n_players, round(float(values[(2,)]), 4)
     (3, 0.15)
     """
-    try:
-        from shapiq import InteractionValues
-    except ImportError:
-        raise ImportError(
-            "evenhand.adapters.to_shapiq needs shapiq; install it with: "
-            "pip install 'shapiq>=1.4,<1.5'"
-        ) from None
+    shapiq = _shapiq("to_shapiq")
     queries = merit.queries if isinstance(merit, Estimate) else None
     given = merit.merit if isinstance(merit, Estimate) else merit
     values = check_vector("merit", given, -np.inf, np.inf)
-    return InteractionValues(
+    return shapiq.InteractionValues(
         values={(arm,): float(value) for arm, value in enumerate(values)},
         index="SV",
         n_players=len(values),
@@ -95,49 +132,12 @@ def to_shapiq(merit: ArrayLike | Estimate) -> Any:
     )
 
 
-def arms(run: Run) -> Columns:
-    """One row per arm: what it was due, what it got, and how the learner judges it.
-
-    ``polars.DataFrame`` and ``pandas.DataFrame`` both take the columns as they are.
-
-    Returns
-    -------
-    dict
-        ``arm``; ``name``, where the arms have names; ``due`` and ``exposure``, shares that sum to
-        1; ``selections``, the count behind the exposure; ``merit``, the learner's estimate;
-        ``marginal``, what its next query gives the arm.
-
-    Examples
-    --------
-    >>> import evenhand, polars
-    >>> from evenhand.games import additive
-    >>> from evenhand.learners import URS
-    >>> run = evenhand.simulate(URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, seed=1)
-    >>> polars.DataFrame(arms(run)).columns
-    ['arm', 'due', 'exposure', 'selections', 'merit', 'marginal']
-    """
-    named = {} if run.names is None else {"name": np.array(run.names)}
-    return {
-        "arm": np.arange(len(run.selections)),
-        **named,
-        "due": run.due,
-        "exposure": run.exposure,
-        "selections": run.selections,
-        "merit": run.merit,
-        "marginal": run.marginals,
-    }
-
-
-def curve(run: Run) -> Columns:
-    """One row per checkpoint: ``queries`` and cumulative ``regret``; see :func:`arms`.
-
-    Examples
-    --------
-    >>> import evenhand, polars
-    >>> from evenhand.games import additive
-    >>> from evenhand.learners import URS
-    >>> run = evenhand.simulate(URS(m=3, k=1, seed=1), additive([0.2, 0.3, 0.5]), 900, seed=1)
-    >>> polars.DataFrame(curve(run)).columns
-    ['queries', 'regret']
-    """
-    return {"queries": run.checkpoints, "regret": run.regret}
+def _shapiq(name: str) -> Any:
+    try:
+        import shapiq
+    except ImportError:
+        raise ImportError(
+            f"evenhand.adapters.{name} needs shapiq; install it with: "
+            "pip install 'shapiq>=1.4,<1.5'"
+        ) from None
+    return shapiq

@@ -1,19 +1,21 @@
-"""From merits to marginals: how often each arm is due."""
+"""Marginals in proportion to merits, and within bounds."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_budget, check_vector
 from evenhand.estimate import Estimate
+from evenhand.policy.terms import Terms
 from evenhand.typing import Floats, compiled
 
 
-def fair_policy(merit: ArrayLike | Estimate, k: int) -> Floats:
-    r"""Marginals proportional to merit, capped at 1.
+def fair_policy(merit: ArrayLike | Estimate, k: int, terms: Terms | None = None) -> Floats:
+    r"""Marginals proportional to merit, capped at 1, or within terms.
 
     :math:`\pi^*_a = K \phi_a / \sum_b \phi_b` where no entry exceeds 1 (the paper assumes so).
     Where one does, exact proportionality is impossible: it is cut to 1 and the rest shared in
-    proportion again, see :func:`waterfill`.
+    proportion again, see :func:`waterfill`. With terms, they are the nearest to proportional
+    that floors, caps and groups allow, see :class:`Terms`.
 
     Parameters
     ----------
@@ -22,6 +24,9 @@ def fair_policy(merit: ArrayLike | Estimate, k: int) -> Floats:
         learner or an estimator, in which what is below 0 counts as 0.
     k
         Budget, 1 <= k <= m.
+    terms
+        Floors, caps, groups and a power of merit. Arms are named in them by their number, or as in
+        the estimate.
 
     Returns
     -------
@@ -34,10 +39,17 @@ def fair_policy(merit: ArrayLike | Estimate, k: int) -> Floats:
     >>> fair_policy([0.8, 0.1, 0.1], k=2)
     array([1. , 0.5, 0.5])
     """
+    names = merit.names if isinstance(merit, Estimate) else None
     if isinstance(merit, Estimate):
         merit = np.maximum(merit.merit, 0.0)
     remedy = "np.maximum(merit, 0) counts harm and noise as nothing; nan is an arm not yet seen"
-    return waterfill(check_vector("merit", merit, 0.0, np.inf, remedy), k)
+    if terms is None:
+        return waterfill(check_vector("merit", merit, 0.0, np.inf, remedy), k)
+    if not isinstance(terms, Terms):
+        raise TypeError(f"terms must be Terms(...), got {terms!r}")
+    vector = check_vector("merit", merit, 0.0, np.inf, remedy)
+    terms.check_known(np.arange(len(vector)), names)
+    return terms.policy(vector, k, names=names)
 
 
 def waterfill(scores: ArrayLike, k: int) -> Floats:

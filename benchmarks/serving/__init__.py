@@ -1,0 +1,1 @@
+"""Services, peers and clients for the benchmarks of the service."""

@@ -1,0 +1,249 @@
+r"""Notices when what arms bring has changed: per arm, alone and in company.
+
+Rewards are summed over stretches of time, short ones lately and longer ones long ago. At every
+boundary between two stretches the mean before and the mean after are compared, in two ways:
+
+* **alone**: rewards of single arms. With the variance of rewards a function v of their mean, the
+  means of both sides are compared with the common one by their (quasi-)deviance
+  :math:`2 n \int_{\bar m}^m \frac{m - t}{v(t)} dt`, which is right for rare 0/1 rewards too.
+* **in company**: surprises of larger sets with the arm, as they were drawn. While nothing changes
+  their mean moves, as the forecast learns and other sets are drawn; that of rewards weighted to all
+  sets equally does not. When other arms change and the forecast follows, it is the other way round.
+  So an arm has changed if surprises have moved, and weighted rewards, which are noisier, as well.
+
+A difference is taken for a change beyond :math:`2 \log (2 M n / (1 + c))` in squared standard
+errors, n being the rewards so far and c the changes noticed.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners.evidence import Evidence
+from evenhand.learners.model import binary_variance
+from evenhand.typing import Floats, Ints, Singles
+
+STRETCHES = 2  # of every length, before two are put together: the least that keeps newer ones short
+ROUNDS = 5  # queries per arm between two looks
+LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
+FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
+ALSO = 2.5  # standard errors that weighted rewards must have moved, where surprises have
+SHOWN = 100  # changes that are told of
+
+
+class Cut(NamedTuple):
+    """From when on an arm is another.
+
+    Attributes
+    ----------
+    column
+        The arm's.
+    start
+        How many rewards had been told when it changed.
+    alone
+        What it has brought alone since, n, y and y^2; None where it changed in company only.
+    """
+
+    column: int
+    start: int
+    alone: Floats | None
+
+
+FIELDS: Fields = {
+    "spans": Field(1, 2**62, (ANY,)),
+    "ends": Field(0, 2**62, (ANY,)),
+    "looked": COUNT,
+    "cuts": COUNT,
+}
+
+
+def fields(m: int) -> Fields:
+    """What a watch remembers."""
+    sums = Field(-1e30, 1e30, (ANY, m, 3)), Field(-1e30, 1e30, (ANY, m, 7))
+    marks = Field(-1e300, 1e300)
+    return FIELDS | {
+        "alone": sums[0],
+        "company": sums[1],
+        "alone_mark": marks,
+        "company_mark": marks,
+    }
+
+
+class Watch:
+    """Sums of rewards by stretches of time, oldest first.
+
+    Attributes
+    ----------
+    spans, ends
+        (l,) how many looks each stretch holds, and how many rewards had been told at its end.
+    alone
+        (l, m, 3) of single arms: 1, y and y^2.
+    company
+        (l, m, 7) of larger sets: 1, surprises and their squares; weights, weighted rewards,
+        weights^2, and these times the variance forecast.
+    alone_mark, company_mark
+        (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
+    cuts
+        Changes noticed so far.
+    """
+
+    def __init__(self, m: int, k: int, sizes: Floats) -> None:
+        self.m, self.k = m, k
+        larger = sizes * np.arange(1, k + 1)
+        larger[0] = 0.0
+        # how often an arm of a larger set is in one of each size
+        self.mix = larger / max(larger.sum(), 1e-300)
+        self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.alone = np.zeros((0, m, 3), np.float32)
+        self.company = np.zeros((0, m, 7), np.float32)
+        self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
+        self.looked, self.cuts = 0, 0
+
+    def interval(self, evidence: Evidence) -> int:
+        """Rewards between two looks."""
+        return max(ROUNDS * self.m, evidence.age // LAG)
+
+    def mark(self, evidence: Evidence) -> None:
+        """Begin a stretch: after the forecast, or anything that is summed, has changed."""
+        self.alone_mark = evidence.singles[:, :3].copy()
+        self.company_mark = _in_company(evidence)
+
+    def _fresh(self, evidence: Evidence) -> tuple[Floats, Floats]:
+        """Sums of the present stretch."""
+        alone = evidence.singles[:, :3] - self.alone_mark
+        company = _in_company(evidence) - self.company_mark
+        # surprises of all sizes have about the same mean; what is expected is that of any size
+        company[:, 4] += company[:, 3] * (self.mix @ evidence.expected)
+        return alone, company
+
+    def end(self, evidence: Evidence) -> None:
+        """End the present stretch: before the forecast changes."""
+        alone, company = self._fresh(evidence)
+        spans, starts = _merged([*self.spans.tolist(), 1])
+        ends = np.append(self.ends, evidence.told)
+        self.spans, self.ends = np.array(spans), ends[np.append(starts[1:], len(ends)) - 1]
+        self.alone, self.company = (
+            np.add.reduceat(np.concatenate([old, new[None].astype(np.float32)]), starts)
+            for old, new in ((self.alone, alone), (self.company, company))
+        )
+
+    def due(self, evidence: Evidence) -> bool:
+        """Whether it is time for a look."""
+        return evidence.told - self.looked >= self.interval(evidence)
+
+    def look(self, evidence: Evidence) -> list[Cut]:
+        """End the present stretch; find arms that have changed and forget what was before."""
+        self.looked = evidence.told
+        self.end(evidence)
+        self.mark(evidence)
+        if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
+            return []
+        limit = 2.0 * math.log(2 * self.m * evidence.told / (1 + self.cuts))
+        alone = _alone_moved(evidence, self.alone, limit)
+        company = _company_moved(evidence, self.company, limit)
+        cuts = []
+        for column in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
+            by_itself = bool(alone[:, column].max() > limit)
+            moved = alone if by_itself else company
+            first = int(np.argmax(moved[:, column])) + 1  # stretch after the change
+            if by_itself:
+                self.alone[:first, column] = 0.0
+            self.company[:, column] = 0.0
+            recent = self.alone[first:, column].sum(axis=0, dtype=np.float64)
+            start = int(self.ends[first - 1])
+            cuts.append(Cut(column, start, recent if by_itself else None))
+        self.cuts += len(cuts)
+        return cuts
+
+    def rearrange(self, source: Ints) -> None:
+        """Go on with other arms: newcomers where the source is -1 or a paused arm."""
+        stays = (source >= 0) & (source < self.m)
+        self.alone, self.company = (
+            np.where(stays[:, None], x[:, np.where(stays, source, 0)], np.float32(0.0))
+            for x in (self.alone, self.company)
+        )
+        self.m = len(source)
+
+
+def _merged(spans: list[int]) -> tuple[list[int], Ints]:
+    """Put the two oldest stretches of a length together where there are too many of it.
+
+    Returns the lengths, and the old place at which each begins.
+    """
+    starts, length = list(range(len(spans))), 1
+    while spans.count(length) > STRETCHES:
+        i = spans.index(length)
+        spans[i : i + 2] = [2 * length]
+        del starts[i + 1]
+        length *= 2
+    return spans, np.array(starts)
+
+
+def _in_company(evidence: Evidence) -> Floats:
+    """Sums (m, 7) over all larger sets with an arm, surprises in the place of rewards."""
+    weighted = evidence.weighted.sum(axis=0)
+    weighted[:, 1] -= (evidence.weighted[:, :, 0] * evidence.expected[1:]).sum(axis=0)
+    return np.concatenate([evidence.together, weighted], axis=1)
+
+
+def _variance(evidence: Evidence, mean: Floats) -> Floats:
+    alpha, beta = evidence.noise
+    return alpha + beta * binary_variance(mean, evidence.low)
+
+
+def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
+    """Mean with half a reward at either end of the range more: one of 0s alone may yet be above."""
+    return (total + 0.5 + evidence.low) / (n + 1.0)
+
+
+def _alone_moved(evidence: Evidence, alone: Singles, limit: float) -> Floats:
+    """How far means have moved at each boundary (l - 1, m), in squared standard errors.
+
+    If nowhere beyond the limit, an upper bound of that, which is sooner known: the variance, a
+    concave function, is smallest at the ends of the integral.
+    """
+    sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
+    before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
+    common = y / np.maximum(n, 1.0)
+    at_common = _variance(evidence, _held(evidence, y, n))
+    counts = np.stack([before[0], n - before[0]])
+    seen = counts > 0.0
+    means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
+    squares = counts * (means - common) ** 2 / evidence.own
+    squares[:, (counts < FEW).any(axis=0)] = 0.0
+    moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
+    if moved.max() <= limit:
+        return moved
+    rate = 1.0 / at_common  # the integral by Simpson's rule, twice
+    for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
+        rate = rate + times / _variance(evidence, common + place * (means - common))
+    result: Floats = (squares * rate).sum(axis=0) / 6.0
+    return result
+
+
+def _company_moved(evidence: Evidence, company: Singles, limit: float) -> Floats:
+    """The same for larger sets: 0 where weighted rewards have not moved along.
+
+    Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
+    be wrong: it is not too small on average, the variance being a concave function of the mean.
+    """
+    sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
+    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
+    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
+    counts = np.maximum(parts[0], 1.0)
+    surprise = parts[1] / counts
+    gap = surprise[0] - surprise[1]
+    moved: Floats = gap**2 / (np.maximum(ee - e**2, 1e-12) * (1.0 / counts).sum(axis=0))
+    if moved.max() <= limit:
+        return moved
+    w, y, square, _ = sums[3:, -1]
+    rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
+    least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
+    weights = np.maximum(parts[3], 1e-12)
+    reward = parts[4] / weights
+    error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
+    also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
+    also &= (gap * (reward[0] - reward[1]) > 0.0) & ((reward[0] - reward[1]) ** 2 > ALSO**2 * error)
+    return np.where(also, moved, 0.0)

@@ -1,0 +1,1 @@
+"""The schema of the service's database, step by step (Alembic)."""

