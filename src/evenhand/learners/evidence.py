@@ -235,11 +235,20 @@ class Evidence:
             self._keep(rows.orders[large], rewards[large, 0])
 
     def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
-        """Keep larger sets until there are enough."""
         self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
         self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
-        if self.orders.nbytes > inference.BELIEFS.kept * self.m:
+
+    def _close(self) -> None:
+        """Keep no more larger sets if there are enough; none if far too many came at once.
+
+        Not while rewards are taken in, so that it does not matter who takes in which.
+        """
+        room = inference.BELIEFS.kept * self.m
+        if self.keeping and self.orders.nbytes > room:
             self.keeping = 0
+            if self.orders.nbytes > 2.0 * room:
+                self._add(self._linearised(self.forecast)[0])
+                self.orders, self.rewards = self.orders[:0], self.rewards[:0]
 
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
@@ -272,11 +281,7 @@ class Evidence:
             array += more
         self.told += other.told
         self.largest = max(self.largest, other.largest)
-        if self.keeping:
-            self._keep(other.orders, other.rewards)
-        elif len(other.orders):
-            for array, more in zip(self.sums, other._linearised(self.forecast)[0], strict=True):
-                array += more
+        self._keep(other.orders, other.rewards)
 
     def estimate(self) -> Conclusions:
         """All that follows from the sums."""
@@ -307,6 +312,7 @@ class Evidence:
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
+        self._close()
         self.merit, self.variance = found.merit, found.variance
         self.faded, self.due = self.age, self.told + max(1, int(REFIT * self.youth))
         return self.merit, self.variance
