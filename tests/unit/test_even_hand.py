@@ -12,7 +12,7 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive, shop
 from evenhand.learners import EvenHand, inference, model
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.model import Forecast, expectations
+from evenhand.learners.model import Forecast, Kept, expectations
 from evenhand.policy import clip_to_sum
 
 M, K = 6, 3
@@ -236,6 +236,21 @@ def test_diagnostics_tell_how_merits_are_founded(shops):
     assert shown.mixing == pytest.approx((1 + 2970 / 12) ** (-1 / 3), rel=0.02)
 
 
+def test_the_curvature_is_found_where_most_sets_are_full(monkeypatch):
+    """The best worths alone would say that worths add up: see the control."""
+
+    def curvature(seed):
+        game = shop(20, np.random.default_rng(seed))
+        learner = EvenHand(20, 5, full=0.95, seed=seed)
+        evenhand.simulate(learner, game, 3000, seed=seed)
+        return learner.estimate().diagnostics.curvature
+
+    found = [curvature(seed) for seed in range(4)]
+    assert 0.7 < np.mean(found) < 1.8
+    monkeypatch.setattr(inference, "_room", lambda *_: 0.0)
+    assert np.mean([curvature(seed) for seed in range(4)]) < 0.6
+
+
 def told_alone(rewards):
     """Evidence of single arms with these rewards (m, n)."""
     m, n = rewards.shape
@@ -251,8 +266,9 @@ def test_worths_of_single_arms_are_conjugate_means():
     rewards = (np.random.default_rng(8).random((9, 30)) < 0.1).astype(float)
     told = told_alone(rewards)
     before, hyper = told.forecast, inference.Hyper(0.2, 0.7, 0.01)
-    against = before, hyper, 0.0
-    found, _, after, _ = inference.fit(told.told, told.singles, told.sums, None, *against)
+    kept = Kept(told.orders.astype(np.int64), np.empty((0, 4)), np.zeros((9, 2)))
+    sums = told.told, told.singles, told.sums, kept, told.sums
+    found, _, after, _ = inference.fit(*sums, before, hyper, 0.0)
     noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2
     n0 = noise / (0.7 * 0.2**2)
     own = after.own  # 1 where arms scatter as the curve says

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.learners.model import Forecast, Sums, add_sets, expectations, times
+from evenhand.learners.model import Forecast, Sums, add_sets, expectations, sinking, times
 from evenhand.learners.posterior import RIDGE, Information, Posterior, refine
 
 
@@ -162,6 +162,34 @@ def test_a_posterior_is_the_inverse_of_the_formula_and_the_prior(case, informati
     variance, shared = posterior.of_merits(merits)
     np.testing.assert_allclose(variance, np.diag(covariance), rtol=1e-5)
     np.testing.assert_allclose(shared, covariance.sum(axis=1), rtol=1e-5, atol=1e-9)
+
+
+def test_what_is_left_if_the_curvature_is_known(case, information):
+    prior = case.prior(np.random.default_rng(3))
+    inverse = np.linalg.inv(formula(information) + np.diag(prior))
+    ridge, blocks = Posterior(information, prior).given_curve()
+    np.testing.assert_allclose(ridge, inverse[-1] / inverse[-1, -1], rtol=1e-5, atol=1e-8)
+    left = inverse - np.outer(inverse[-1], inverse[-1]) / inverse[-1, -1]
+    x, eta = np.arange(case.m), np.arange(case.m) + case.m
+    expected = left[x, x], left[x, eta], left[eta, eta]
+    np.testing.assert_allclose(blocks, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_sinking_is_the_slope_of_the_blocks_in_the_curvature(case):
+    """Of blocks g g' with v fixed; the last is twice the second less the first."""
+    f = case.forecast._replace(noise=np.array([0.2, 0.0]))
+    ends = []
+    for step in (1e-5, -1e-5):
+        case.forecast = f._replace(gamma=f.gamma + step)
+        case.look()
+        ends.append(case.sums.cells[:, :3].T)
+    case.forecast = f
+    case.look()
+    slopes = np.zeros((case.m, 2))
+    sinking(case.orders, case.looks, f.worth, f.gamma, slopes)
+    one, other = slopes.T
+    expected = [-2.0 * one, other - 2.0 * one, 2.0 * (other - one)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, expected, rtol=1e-5)
 
 
 def dense_jacobian(merits):

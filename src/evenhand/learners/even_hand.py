@@ -115,7 +115,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 3
+    trajectory = 4
     evidence: Evidence
 
     def __init__(

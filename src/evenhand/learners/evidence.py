@@ -17,7 +17,7 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, sinking
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
@@ -235,13 +235,20 @@ class Evidence:
             self._keep(rows.orders[large], rewards[large, 0])
 
     def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
-        """Keep larger sets; when there are enough, add all of them against the forecast."""
         self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
         self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
-        if self.orders.nbytes > inference.BELIEFS.kept * self.m:
-            self._add(self._linearised(self.forecast)[0])
-            self.orders, self.rewards = self.orders[:0], self.rewards[:0]
+
+    def _close(self) -> None:
+        """Keep no more larger sets if there are enough; none if far too many came at once.
+
+        Not while rewards are taken in, so that it does not matter who takes in which.
+        """
+        room = inference.BELIEFS.kept * self.m
+        if self.keeping and self.orders.nbytes > room:
             self.keeping = 0
+            if self.orders.nbytes > 2.0 * room:
+                self._add(self._linearised(self.forecast)[0])
+                self.orders, self.rewards = self.orders[:0], self.rewards[:0]
 
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
@@ -251,7 +258,9 @@ class Evidence:
         rewards = self.rewards[here].astype(np.float64)
         sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
         add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
-        return sums, Kept(orders, looks)
+        slopes = np.zeros((self.m, 2))
+        sinking(orders, looks, forecast.worth, forecast.gamma, slopes)
+        return sums, Kept(orders, looks, slopes)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""
@@ -266,20 +275,13 @@ class Evidence:
         if self.faded != other.faded or self.gamma != other.gamma:
             raise ValueError("evidence must have the same forecast to be merged; see branch")
         self._found = None
-        if self.keeping and not other.keeping:  # that one had too many, so there are too many here
-            self._add(self._linearised(self.forecast)[0])
-            self.orders, self.rewards, self.keeping = self.orders[:0], self.rewards[:0], 0
         mine = (self.singles, self.weighted, self.carried, self.together, *self.sums)
         given = (other.singles, other.weighted, other.carried, other.together, *other.sums)
         for array, more in zip(mine, given, strict=True):
             array += more
         self.told += other.told
         self.largest = max(self.largest, other.largest)
-        if self.keeping:
-            self._keep(other.orders, other.rewards)
-        elif len(other.orders):
-            for array, more in zip(self.sums, other._linearised(self.forecast)[0], strict=True):
-                array += more
+        self._keep(other.orders, other.rewards)
 
     def estimate(self) -> Conclusions:
         """All that follows from the sums."""
@@ -310,6 +312,7 @@ class Evidence:
             for array in self.sums[:-1]:
                 array *= factor
             self.weight *= np.array([factor, factor**2])
+        self._close()
         self.merit, self.variance = found.merit, found.variance
         self.faded, self.due = self.age, self.told + max(1, int(REFIT * self.youth))
         return self.merit, self.variance
@@ -397,17 +400,14 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        sums, kept = self.sums, None
-        for _ in range(2 if self.keeping else 1):  # kept sets can be looked at twice
-            if self.keeping:
-                sums, kept = self._linearised(forecast)
-            against = forecast, hyper, self.low
-            found, posterior, forecast, hyper = inference.fit(
-                self.told, self.singles, sums, kept, *against
-            )
+        for _ in range(2 if self.keeping else 1):
+            sums, kept = self._linearised(forecast)
+            told = self.told, self.singles, sums, kept, self.sums
+            found, posterior, forecast, hyper = inference.fit(*told, forecast, hyper, self.low)
             if self.keeping:
                 forecast = forecast._replace(reference=forecast.worth)
-        met = sums.saturation[:, 1] / np.maximum(sums.saturation[:, 0], 1.0)
+        saturation = sums.join(self.sums).saturation
+        met = saturation[:, 1] / np.maximum(saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )

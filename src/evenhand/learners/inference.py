@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
 from evenhand.learners.noise import curve_of, own_ratios
@@ -122,15 +123,20 @@ def fit(
     told: int,
     singles: Floats,
     sums: Sums,
-    kept: Kept | None,
+    kept: Kept,
+    later: Sums,
     forecast: Forecast,
     hyper: Hyper,
     low: float,
 ) -> Fit:
     """Go one step from a forecast to the next: noise, posterior, hyperparameters.
 
-    ``told`` is the number of rewards. Where the larger sets are kept, the step is exact.
+    ``told`` is the number of rewards, ``sums`` are those of the kept sets, ``later`` those of sets
+    that were not kept. What kept sets have to say is solved exactly.
     """
+    some_later = later.weight[0] > 0.0
+    rest = Information(later, forecast.reference) if some_later else None
+    sums = sums.join(later) if some_later else sums
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
     q = binary_variance(x, low)
@@ -157,28 +163,60 @@ def fit(
     right[m:-1] -= prior[m:-1] * extra
     right[-1] += prior[-1] * (1.0 - gamma)
     posterior = Posterior(information, prior)
+    steep = noise[1] * (1.0 - 2.0 * np.clip(x - low, model.EDGE, 1.0 - model.EDGE)) / variance
+    right[-1] += _room(posterior, kept.sinking, prior, forecast, steep, held)
 
     def exact(vector: Floats) -> Floats:
         result = prior * vector
-        if kept:
-            times(*kept, vector, result)
+        if rest is not None:
+            result += rest.times(vector)
+        times(kept.orders, kept.looks, vector, result)
         return result
 
-    step = refine(posterior, exact, right) if kept else posterior.solve(right)
+    # of all sets together the kept ones are soon a small part, and less is left to refine
+    step = refine(posterior, exact, right, 1 if some_later else 8)
     found, extra = x + step[:m], extra + step[m:-1]
     variances = posterior.variances()
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
-    centre = max(float(found.mean()), 1.0 / (told + 2.0))
+    centre = max(float(np.minimum(found, low + 1.0).mean()), 1.0 / (told + 2.0))
     free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
     spread = float(((found - centre) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
-    free = float(np.clip(m - (prior[m:-1] * variances[m:-1]).sum(), 0.0, m))
-    loss = m * float((extra**2).sum() / (held**2).sum())
+    share = m * held**2 / float((held**2).sum())
+    free = float((share * np.clip(1.0 - prior[m:-1] * variances[m:-1], 0.0, 1.0)).sum())
+    loss = float((share * (extra / held) ** 2).sum())
     loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
     gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss))
+
+
+def _room(
+    posterior: Posterior,
+    sinking: Floats,
+    prior: Floats,
+    forecast: Forecast,
+    steep: Floats,
+    held: Floats,
+) -> float:
+    """How the room that data leave to the arms grows with the curvature.
+
+    A curvature is as likely as all values of x and eta with it are together, not as the best of
+    them: to the score of these comes the slope of -1/2 log det of the precision, along the ridge
+    on which x and eta follow the curvature, with x in the scale in which its prior is the
+    conjugate one, and eta over x. Of the posterior the arms' own blocks are taken: equation (10).
+    """
+    m = len(held)
+    x, gamma = forecast.worth, forecast.gamma
+    ridge, (xx, xe, ee) = posterior.given_curve()
+    ridge = ridge[:m]
+    crowd = sinking[:, 0] / np.maximum(1.0 - gamma * x, model.LEAST)
+    growth = 1.0 + gamma * float((crowd * ridge).sum()) / max(float((crowd * x).sum()), 1e-300)
+    sunk = ((xx + 2.0 * xe + ee) * sinking[:, 0] - (xe + ee) * sinking[:, 1]).sum()
+    scales = (1.0 - 0.5 * prior[:m] * xx) * steep * ridge
+    scales += (1.0 - prior[m:-1] * ee) * ridge / held
+    return growth * float(sunk) - float(scales.sum())
 
 
 def weigh(
@@ -196,7 +234,9 @@ def weigh(
         error = (2.0 * BELIEFS.error**2 + beyond) / 3.0
         parts = np.maximum(by_model, 0.0)
         shared = shared + error * unit * parts / max(parts.sum(), 1e-12)
-        by_model = by_model + shared / (shared.sum() + level_variance) * gap
+        part = shared / (shared.sum() + level_variance)
+        by_model = by_model + part * gap
+        variance = variance + part**2 * level_variance
     merit, total_variance = by_model.copy(), variance.copy()
     known = np.isfinite(free_variance)
     if known.any():

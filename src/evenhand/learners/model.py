@@ -90,6 +90,18 @@ class Sums(NamedTuple):
         cells = np.zeros((m, 5 + 2 * DIRECTIONS))
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
+    @property
+    def up(self) -> float:
+        """What faded sums are to be multiplied by, to count as the rewards they are worth."""
+        # a sum of weights w is worth (sum w)^2 / sum w^2 rewards
+        return float(self.weight[0] / self.weight[1]) if self.weight[1] > 0.0 else 1.0
+
+    def join(self, other: "Sums") -> "Sums":
+        """Both together, each counting as the rewards it is worth."""
+        pairs = zip(self[:-1], other[:-1], strict=True)
+        cells, curve, saturation, scatter = (self.up * a + other.up * b for a, b in pairs)
+        return Sums(cells, curve, saturation, scatter, np.ones(2))
+
 
 class Kept(NamedTuple):
     """Larger sets that are kept, and what was seen of them.
@@ -101,10 +113,13 @@ class Kept(NamedTuple):
     looks
         (n, k + 3) what the others leave to each member, the slope of b in the curvature, 1/v, and
         the reward less b and less the extra losses at the saturation met.
+    sinking
+        (m, 2) per arm, see :func:`sinking`.
     """
 
     orders: Ints
     looks: Floats
+    sinking: Floats
 
 
 def binary_variance(mean: Floats, low: float) -> Floats:
@@ -189,6 +204,28 @@ def add_sets(
         scatter[4] += q * error * error * common
         weight[0] += 1.0
         weight[1] += 1.0
+
+
+@compiled
+def sinking(orders: Ints, looks: Floats, worth: Floats, gamma: float, result: Floats) -> None:
+    """Add up how what others leave to an arm sinks as the curvature grows, worths being fixed.
+
+    With l what they leave and s how fast it sinks: sums of l s/v and s/v, per arm (m, 2).
+    """
+    n, k = orders.shape
+    for i in range(n):
+        crowd, r = 0.0, 0
+        while r < k and orders[i, r] >= 0:
+            left = 1.0 - gamma * worth[orders[i, r]]
+            crowd += worth[orders[i, r]] / left if left > LEAST else 0.0
+            r += 1
+        for j in range(r):
+            a = orders[i, j]
+            left = 1.0 - gamma * worth[a]
+            others = crowd - worth[a] / left if left > LEAST else crowd
+            slope = looks[i, j] * others * looks[i, k + 1]
+            result[a, 0] += looks[i, j] * slope
+            result[a, 1] += slope
 
 
 @compiled

@@ -29,10 +29,7 @@ class Information:
     """What larger sets say about the parameters (x, eta, gamma), as far as it is kept."""
 
     def __init__(self, sums: Sums, reference: Floats) -> None:
-        weight = sums.weight
-        # a sum of weights w is worth (sum w)^2 / sum w^2 rewards
-        up = weight[0] / weight[1] if weight[1] > 0.0 else 1.0
-        self.up = up
+        self.up = up = sums.up
         cells = up * sums.cells
         self.m = m = len(cells)
         self.score = np.concatenate([cells[:, 3], cells[:, 4], up * sums.curve[1:]])
@@ -141,6 +138,21 @@ class Posterior:
         base = np.concatenate([xx, ee, [self.curve]])
         return base - ((self.core @ self.sides) * self.sides).sum(axis=0)
 
+    def given_curve(self) -> tuple[Floats, Floats]:
+        """How all parameters (2m + 1,) go with the curvature, and what is left if it is known.
+
+        The latter are variances (3, m): of x, of x with eta, of eta.
+        """
+        m, (xx, xe, ee) = self.m, self.blocks
+        ridge = self.solve(np.append(np.zeros(2 * m), 1.0))
+        part = self.core @ self.sides
+        px, (sx, se) = part[:, :m], (self.sides[:, :m], self.sides[:, m:-1])
+        pe = part[:, m:-1]
+        blocks = np.array([xx - (px * sx).sum(0), xe - (px * se).sum(0), ee - (pe * se).sum(0)])
+        x, eta, all = ridge[:m], ridge[m:-1], ridge[-1]
+        blocks -= np.array([x * x, x * eta, eta * eta]) / all
+        return ridge / all, blocks
+
     def of_merits(self, merits: Merits) -> tuple[Floats, Floats]:
         """Variances (m,) of the model's merits, and their covariances with the sum of all."""
         m, (xx, xe, ee) = self.m, self.blocks
@@ -159,7 +171,7 @@ class Posterior:
 
 
 def refine(
-    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int = 8
+    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int
 ) -> Floats:
     """Solve with the exact information, by conjugate gradients from what is kept of it.
 
