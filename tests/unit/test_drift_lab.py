@@ -69,8 +69,9 @@ def test_what_is_kept_of_a_run_is_what_simulate_says():
     game = {"kind": "redrawn", "family": "noisy-or", "m": 6, "every": 50}
     one, two = (Cell(game, 2, {"kind": "even-hand"}, 200, r, 5) for r in (1, 2))
     record = run_cell(one)
+    learner = EvenHand(6, 2, seed=stream(5, 1, "learner"))
     run = simulate(
-        EvenHand(6, 2, seed=stream(5, 1, "learner")),
+        learner,
         build(game, 2, seed=5).world,
         200,
         seed=stream(5, 1, "environment"),
@@ -79,7 +80,8 @@ def test_what_is_kept_of_a_run_is_what_simulate_says():
     assert record["marks"] == run.checkpoints.tolist()
     assert record["due"] == run.due_curve.reshape(-1).tolist()
     assert json.loads(record["changes"]) == [[t, "game", []] for t in (50, 100, 150)]
-    assert json.loads(record["noticed"]) == []
+    noticed = learner.estimate().changes
+    assert noticed and json.loads(record["noticed"]) == [list(change) for change in noticed]
     assert "due" not in run_cell(two)  # of one replication only
 
 

@@ -327,6 +327,14 @@ class EvenHand(TermedLearner[SetPlan]):
         most = self._watch.interval(self.evidence) if self.watch else MAX_BATCH
         return self._take(min(limit, most, MAX_BATCH))
 
+    def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._set_parts(arrays)
+        if len(self.evidence.orders) != len(self.evidence.rewards):
+            raise ValueError("evidence must hold a reward per set that is kept")
+        seen = self._watch
+        if not len(seen.spans) == len(seen.ends) == len(seen.alone) == len(seen.company):
+            raise ValueError("watch must hold sums of all stretches")
+
     def _fields(self) -> Fields:
         parts = {
             "evidence": evidence.fields(self.m, self.k),
