@@ -81,7 +81,8 @@ def test_what_is_kept_of_a_run_is_what_simulate_says():
     assert record["due"] == run.due_curve.reshape(-1).tolist()
     assert json.loads(record["changes"]) == [[t, "game", []] for t in (50, 100, 150)]
     noticed = learner.estimate().changes
-    assert noticed and json.loads(record["noticed"]) == [list(change) for change in noticed]
+    assert noticed
+    assert json.loads(record["noticed"]) == [list(change) for change in noticed]
     assert "due" not in run_cell(two)  # of one replication only
 
 

@@ -22,12 +22,15 @@ class Field(NamedTuple):
         Shape of an array, :data:`ANY` for any length; None for the shape it has in a new learner.
     rule
         A function that returns what is wrong with a value, or None.
+    any_width
+        Whether whole numbers of two or four bytes both will do.
     """
 
     low: float = -math.inf
     high: float = math.inf
     shape: tuple[int, ...] | None = None
     rule: Callable[[Any], str | None] | None = None
+    any_width: bool = False
 
 
 COUNT = Field(0, 2**62)
@@ -82,9 +85,10 @@ def _checked_number(name: str, value: Any, now: Any, field: Field) -> int | floa
 def _checked_array(name: str, array: Any, now: Any, field: Field) -> Array:
     shape = field.shape if field.shape is not None else np.shape(now)
     kind = now.dtype if isinstance(now, np.ndarray) else np.dtype(np.float64)
+    kinds = (np.dtype(np.int16), np.dtype(np.int32)) if field.any_width else (kind,)
     fits = (
         isinstance(array, np.ndarray)
-        and array.dtype == kind
+        and array.dtype in kinds
         and array.ndim == len(shape)
         and all(want in (ANY, have) for want, have in zip(shape, array.shape, strict=True))
     )

@@ -94,7 +94,9 @@ def fields(m: int, k: int) -> Fields:
         "merit": number,
         "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
-        "orders": Field(-1, 2**31, (ANY, k), _sets),  # those beyond the arms are not read
+        "orders": Field(
+            -1, 2**31, (ANY, k), _sets, any_width=True
+        ),  # those beyond the arms are not read
         "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
@@ -345,9 +347,9 @@ class Evidence:
         places = np.full(len(rows), -1)
         known = np.flatnonzero(source >= 0)
         places[source[known]], places[away] = known, m + np.arange(len(away))
-        if m + len(away) >= 2**15 and self.orders.dtype == np.int16:
-            self.orders = self.orders.astype(np.int32)
-        self.orders, kept = columns.in_columns(self.orders, places)
+        self.orders, kept = columns.in_columns(self.orders.astype(np.int32), places)
+        if m + len(away) < 2**15:
+            self.orders = self.orders.astype(np.int16)
         self.rewards, self.m = self.rewards[kept], m
         columns.unpack(self, rows[source])
         self._begin(source < 0)
