@@ -238,3 +238,14 @@ def test_what_is_given_saves_regret_and_lies_do_little_harm():
     ]:
         ratio = np.exp(np.log(regrets(give) / without).mean())
         assert least < ratio < most
+
+
+def test_logs_speak_of_ids():
+    """After arms have come and gone, numbers in a log are those of batches."""
+    learner = EvenHand(5, 2, seed=1)
+    learner.retire([1])
+    assert learner.add(1).tolist() == [5]
+    learner.learn([[5], [0, 5]], [1.0, 0.0], chances=[1 / 5, 1 / 10])
+    assert learner.evidence.singles[:, 0].tolist() == [0, 0, 0, 0, 1]  # columns 0, 2, 3, 4, 5
+    with pytest.raises(ValueError, match="sets must hold different arms on the roster"):
+        learner.learn([[1]], [1.0], chances=[1 / 5])

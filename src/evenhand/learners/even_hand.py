@@ -200,7 +200,7 @@ class EvenHand(TermedLearner[SetPlan]):
         Parameters
         ----------
         sets
-            The sets, each a list of 1 to k arms, by number or by name.
+            The sets, each a list of 1 to k arms that are here now, by id or by name.
         rewards
             One reward per set, nan or None where there is none.
         chances

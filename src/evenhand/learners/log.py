@@ -39,12 +39,12 @@ def logged_rows(sets: Iterable[Iterable[Any]], chances: ArrayLike, roster: Roste
 
 
 def _orders(sets: Iterable[Iterable[Any]], roster: Roster, k: int) -> tuple[Ints, Ints]:
-    """Return sets of columns or names as rows (n, k), -1 behind their arms, and their sizes."""
-    columns = {name: i for i, name in enumerate(roster.names or ())}
+    """Return sets of ids or names as rows (n, k) of columns, -1 behind them, and their sizes."""
+    ids = dict(zip(roster.names or (), roster.ids.tolist(), strict=False))
     rows = list[list[int]]()
     try:
         for shown in sets:
-            arms = [columns[arm] if isinstance(arm, str) else operator.index(arm) for arm in shown]
+            arms = [ids[arm] if isinstance(arm, str) else operator.index(arm) for arm in shown]
             while arms and arms[-1] == -1:  # as in the orders of a batch
                 arms.pop()
             rows.append(arms)
@@ -66,9 +66,10 @@ def _orders(sets: Iterable[Iterable[Any]], roster: Roster, k: int) -> tuple[Ints
     orders = np.full((len(rows), k), -1)
     for i, arms in enumerate(rows):
         orders[i, : len(arms)] = arms
-    row, _ = first_bad_query(orders, sizes, roster.m)
+    inside = np.arange(k) < sizes
+    columns = np.where(inside, roster.places(orders), -1)
+    row, _ = first_bad_query(columns, sizes, roster.m)
     if row >= 0:
-        raise ValueError(
-            f"sets must hold different arms in 0..{roster.m - 1}, got sets[{row}]={rows[row]}"
-        )
-    return orders, sizes
+        there = f"in 0..{roster.m - 1}" if roster.original else "on the roster"
+        raise ValueError(f"sets must hold different arms {there}, got sets[{row}]={rows[row]}")
+    return columns, sizes

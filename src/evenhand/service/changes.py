@@ -124,8 +124,7 @@ def _learn(
 ) -> None:
     """Learn from sets that were shown before."""
     learner = _even_hand(replica, "learn")
-    columns = [learner.roster.columns(np.array(one, np.int64)).tolist() for one in sets]
-    learner.learn(columns, [np.nan if y is None else y for y in rewards], chances)
+    learner.learn(sets, [np.nan if y is None else y for y in rewards], chances)
 
 
 def _prior(replica: "Replica", merit: dict[str, float], stderr: dict[str, float | None]) -> None:
