@@ -138,7 +138,7 @@ def values_of(game, batch):
 def errors(game, k, horizons, seed):
     """Distance of the estimated policy from the fair one at some times of a run."""
     target = evenhand.fair_policy(np.maximum(evenhand.kshapley(game, k), 0.0), k)
-    learner = EvenHand(game.m, k, seed=seed)
+    learner = EvenHand(game.m, k, watch=False, seed=seed)
     times = {"checkpoints": horizons, "target": target, "seed": seed + 100}
     run = evenhand.simulate(learner, game, horizons[-1], **times)
     merits = np.maximum(run.merit_curve, 0.0)
@@ -245,10 +245,10 @@ def test_the_curvature_is_found_where_most_sets_are_full(monkeypatch):
         evenhand.simulate(learner, game, 3000, seed=seed)
         return learner.estimate().diagnostics.curvature
 
-    found = [curvature(seed) for seed in range(4)]
+    found = [curvature(seed) for seed in range(2)]
     assert 0.7 < np.mean(found) < 1.8
     monkeypatch.setattr(inference, "_room", lambda *_: 0.0)
-    assert np.mean([curvature(seed) for seed in range(4)]) < 0.6
+    assert np.mean([curvature(seed) for seed in range(2)]) < 0.6
 
 
 def told_alone(rewards):

@@ -202,7 +202,7 @@ NAMES = [f"seller {a}" for a in range(10)]
 @cache
 def kept(watch=True):
     """A learner that has seen a still world for 2500 queries."""
-    return play(EvenHand(10, 3, names=NAMES, watch=watch, seed=1), best(WORTH), 2500).snapshot()
+    return play(EvenHand(10, 3, names=NAMES, watch=watch, seed=2), best(WORTH), 2500).snapshot()
 
 
 def test_a_change_of_one_arm_is_noticed_and_named():
