@@ -10,6 +10,7 @@ boundary between two stretches the mean before and the mean after are compared, 
   their mean moves, as the forecast learns and other sets are drawn; that of rewards weighted to all
   sets equally does not. When other arms change and the forecast follows, it is the other way round.
   So an arm has changed if surprises have moved, and weighted rewards, which are noisier, as well.
+  That is watched from when the first larger sets, which are kept, have settled the forecast.
 
 A difference is taken for a change beyond :math:`2 \log (2 M n / (1 + c))` in squared standard
 errors, n being the rewards so far and c the changes noticed.
@@ -90,7 +91,7 @@ class Watch:
     """
 
     def __init__(self, m: int, k: int, sizes: Floats) -> None:
-        self.m, self.k = m, k
+        self.m = m
         larger = sizes * np.arange(1, k + 1)
         larger[0] = 0.0
         # how often an arm of a larger set is in one of each size
@@ -116,6 +117,8 @@ class Watch:
         company = _in_company(evidence) - self.company_mark
         # surprises of all sizes have about the same mean; what is expected is that of any size
         company[:, 4] += company[:, 3] * (self.mix @ evidence.expected)
+        if evidence.keeping:  # the forecast is found anew from all larger sets at every renewal
+            company[:] = 0.0
         return alone, company
 
     def end(self, evidence: Evidence) -> None:
@@ -231,11 +234,13 @@ def _company_moved(evidence: Evidence, company: Singles, limit: float) -> Floats
     """
     sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
     parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
-    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
     counts = np.maximum(parts[0], 1.0)
     surprise = parts[1] / counts
     gap = surprise[0] - surprise[1]
-    moved: Floats = gap**2 / (np.maximum(ee - e**2, 1e-12) * (1.0 / counts).sum(axis=0))
+    # a few rewards of 0 or 1 that are unlike all before have a variance unlike theirs too
+    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
+    noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
+    moved: Floats = gap**2 / (noise / counts).sum(axis=0)
     if moved.max() <= limit:
         return moved
     w, y, square, _ = sums[3:, -1]
