@@ -2,11 +2,11 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from evenhand.policy import fair_policy
 from evenhand.service.seat import Seat
 
 EVERY = 1.0  # seconds between reports, longer for many arms
@@ -14,30 +14,22 @@ SERIES_EVERY = 60.0  # seconds between points of a series
 
 
 def reading(seat: Seat) -> dict[str, Any]:
-    """All that is known now, by id of arm."""
+    """All that is known now: the account of the arms, and how far the log has come."""
     replica = seat.replica
-    learner, tally, ids = replica.learner, replica.tally, replica.learner.roster.ids
-    found = learner.estimate()
-    plan = learner.plan
-    due = learner.marginals if plan is None else plan.marginals
-    return {
-        "seq": replica.seq,
-        "epoch": replica.next - 1,
-        "queries": learner.queries,
-        "told": tally.told,
-        "total": tally.total,
-        "arms": ids.tolist(),
-        "due": _numbers(due),
-        "given": _numbers(tally.given[ids] / max(1, tally.told)),
-        "shown": _numbers(tally.shown[ids]),
-        "brought": _numbers(tally.brought[ids]),
-        "merit": _numbers(found.merit),
-        "stderr": _numbers(found.stderr),
-        "intervals": None if found.intervals is None else found.intervals.tolist(),
-        "shadow": None if replica.shadow is None else _by_merit(found.merit, learner.k),
-        "terms": learner.terms and learner.terms.to_json(),
-        "diagnostics": _diagnostics(found.diagnostics),
-    }
+    account, tally = replica.learner.account(), replica.tally
+    there = tally.there[account.arms]
+    account = replace(
+        account,
+        told=tally.told,
+        total=tally.total,
+        given=np.divide(
+            tally.given[account.arms], there, where=there > 0, out=np.full(len(there), np.nan)
+        ),
+        shown=tally.shown[account.arms].astype(np.int64),
+        brought=tally.brought[account.arms],
+        shadow=replica.shadow is not None,
+    )
+    return {"seq": replica.seq, "epoch": replica.next - 1, **account.to_json()}
 
 
 def write_if_due(seat: Seat) -> None:
@@ -61,23 +53,3 @@ def write_if_due(seat: Seat) -> None:
                 f"insert into stats(exp, at, data) values(?,{c.now},?) on conflict do nothing",
                 (seat.experiment, data),
             )
-
-
-def _numbers(vector: Any) -> list[float | None]:
-    """As JSON: None where there is no number."""
-    return [None if np.isnan(x) else x for x in np.round(vector, 9).tolist()]
-
-
-def _by_merit(merit: Any, k: int) -> list[float | None]:
-    """What arms would be due if they were not all shown alike."""
-    return _numbers(fair_policy(np.maximum(np.nan_to_num(merit), 0.0), k))
-
-
-def _diagnostics(found: Any) -> Any:
-    if found is None:
-        return None
-    return {
-        name: _numbers(value.reshape(-1)) if isinstance(value, np.ndarray) else value
-        for name, value in found._asdict().items()
-        if name != "effective_sample_size"
-    }
