@@ -1,4 +1,4 @@
-"""How far shares are from what is truly due, as far as that can be known, and how long it takes."""
+"""How far shares are from what is truly due, as far as that can be known."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,6 @@ from evenhand.policy import Bounds, fair_policy, project
 from evenhand.typing import Floats
 
 DRAWS = 32  # merits that may be true
-GOAL = 0.05  # of all exposure
 
 
 class Nearness(NamedTuple):
@@ -86,14 +85,3 @@ def _shares(account: Account, merit: Floats, there: np.ndarray) -> Floats:
     floors = np.array([one.floor for one in account.groups])
     caps = np.array([one.cap for one in account.groups])
     return project(scores, Bounds(low, high, group, floors, caps), account.k)
-
-
-def rewards_until(distance: float, told: int, goal: float = GOAL) -> float:
-    """How many more rewards it takes until shares are within the goal, errors falling as 1/√n.
-
-    Examples
-    --------
-    >>> rewards_until(0.10, told=1000), rewards_until(0.04, told=1000)
-    (3000.0, 0.0)
-    """
-    return max(0.0, round(told * ((distance / goal) ** 2 - 1.0), 6))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.pages.words import machine_moment, moment, number, percent
+from evenhand.pages.words import machine_moment, moment, number, percent, plain
 
 WIDE, HIGH = 1000.0, 200.0  # units of a line's box; stretched to whatever room there is
 ROWS = 24  # of the table behind a chart
@@ -138,7 +138,7 @@ def time_chart(
     return TimeChart(
         title, about, drawn,
         time_ticks(start, end) if len(at) > 1 else [],
-        [Tick(float(place(np.array(y))), words(y)) for y in ys],
+        [Tick(float(place(np.array(y))), plain(words(y))) for y in ys],
         flags, legend, [name for name, _ in values], table,
         {
             "times": [machine_moment(t).replace("T", " ")[:-1] for t in at.tolist()],
@@ -149,7 +149,9 @@ def time_chart(
     )  # fmt: skip
 
 
-def _flags(marks: list[Mark], start: float, width: float) -> tuple[list[Flag], list[tuple[int, str, str, str]]]:
+def _flags(
+    marks: list[Mark], start: float, width: float
+) -> tuple[list[Flag], list[tuple[int, str, str, str]]]:
     """Number the marks; those at nearly the same place share a flag."""
     flags: list[Flag] = []
     legend = []
@@ -207,7 +209,9 @@ def time_ticks(start: float, end: float, most: int = 6) -> list[Tick]:
     for i in range(math.ceil(start / step), math.floor(end / step) + 1):
         at = i * step
         whole = form if step >= 86400 or at % 86400 else "%m-%d"
-        found.append(Tick(round(100.0 * (at - start) / width, 2), time.strftime(whole, time.gmtime(at))))
+        found.append(
+            Tick(round(100.0 * (at - start) / width, 2), time.strftime(whole, time.gmtime(at)))
+        )
     return found
 
 

@@ -5,12 +5,14 @@ Web workers read them, and do not load the compiler: nothing here imports it.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from evenhand.service.database import Connection
-from evenhand.typing import Floats
+
+if TYPE_CHECKING:
+    from evenhand.typing import Floats
 
 BLOCK = 64  # arms of a row: few enough that the history of one arm is quickly read
 ARM = np.dtype([("due", "<f4"), ("given", "<f8"), ("merit", "<f4"), ("stderr", "<f4")])
@@ -45,7 +47,7 @@ def write(
     )
 
 
-def by_id(n: int, ids: np.ndarray, given: Floats, **columns: Floats) -> np.ndarray:
+def by_id(n: int, ids: np.ndarray, given: "Floats", **columns: "Floats") -> np.ndarray:
     """Return entries per id, for so many ids, of columns that have some of them."""
     arms = np.full(n, np.nan, ARM)
     arms["given"] = given
@@ -74,7 +76,9 @@ def superfluous(times: Sequence[float], now: float) -> list[float]:
 
 def thin(c: Connection, experiment: int, now: float) -> int:
     """Delete points that are too close for their age, inside a transaction; return how many."""
-    times = [at for (at,) in c.execute("select at from stats where exp=? order by at", (experiment,))]
+    times = [
+        at for (at,) in c.execute("select at from stats where exp=? order by at", (experiment,))
+    ]
     drop = superfluous(times, now)
     for at in drop:
         c.execute("delete from stats where exp=? and at=?", (experiment, at))
@@ -125,8 +129,7 @@ def traces(
     place = {at: i for i, at in enumerate(times)}
     for block in sorted({arm // BLOCK for arm in wanted}):
         rows = c.execute(
-            "select at, data from traces where exp=? and block=? and at "
-            f"in ({_marks(times)})",
+            f"select at, data from traces where exp=? and block=? and at in ({_marks(times)})",
             (experiment, block, *times),
         )
         inside = [arm for arm in wanted if arm // BLOCK == block]

@@ -83,7 +83,9 @@ def placed(path: bytes) -> tuple[str, list[str]]:
     return "/".join(parts), named
 
 
-async def answer(worker: Worker, scope: Any, body: Callable[..., Awaitable[bytes]]) -> tuple[Answer, str]:
+async def answer(
+    worker: Worker, scope: Any, body: Callable[..., Awaitable[bytes]]
+) -> tuple[Answer, str]:
     """Answer a request for a page; return the name of its path too."""
     path, name = scope["raw_path"], "page"
     if path.startswith((b"/static/", b"/favicon.ico")):
@@ -137,7 +139,9 @@ async def _page(visit: Visit, name: str, method: str) -> Answer:
 
 def _check_form(visit: Visit) -> None:
     if not sessions.from_here(visit.headers) or not visit.session.check(visit.form.get("csrf", "")):
-        raise Problem(403, "the form must come from a page of this service; load it again and retry")
+        raise Problem(
+            403, "the form must come from a page of this service; load it again and retry"
+        )
 
 
 async def _log_in_or_out(visit: Visit, name: str, method: str) -> Answer:
@@ -167,7 +171,11 @@ async def _log_in_or_out(visit: Visit, name: str, method: str) -> Answer:
             return found
         wrong, status = "This key is unknown, revoked or expired.", 401
     text = render(
-        "login.html", **shown(sessions.Session("", None)), csrf=visit.session.csrf, to=to, wrong=wrong
+        "login.html",
+        **shown(sessions.Session("", None)),
+        csrf=visit.session.csrf,
+        to=to,
+        wrong=wrong,
     )
     found = Answer(text.encode(), status, HTML)
     if visit.session.key is None:  # what the form's word follows from

@@ -10,7 +10,9 @@ from evenhand.service.requests import Answer, Request
 from evenhand.service.visits import Visit, see_other
 
 
-def of_experiment(handler: Callable[[Request], Awaitable[Answer]]) -> Callable[[Visit], Awaitable[Answer]]:
+def of_experiment(
+    handler: Callable[[Request], Awaitable[Answer]],
+) -> Callable[[Visit], Awaitable[Answer]]:
     """Return what a form does that calls a handler of the API without a body."""
 
     async def act(visit: Visit) -> Answer:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from evenhand.pages.words import number
 from evenhand.service import history
 from evenhand.service.database import Connection
 from evenhand.service.reading import folder_alive
@@ -32,7 +33,7 @@ class Facts(NamedTuple):
     """What is known about an experiment in a few numbers.
 
     ``numbers`` are those of the newest report, written at ``at``; ``before`` those of an hour ago;
-    ``handed`` are rows handed out since then.
+    ``handed`` are rows handed out since then, ``unlearnt`` answers that taught nothing.
     """
 
     at: float | None
@@ -53,8 +54,8 @@ async def overview(visit: Visit) -> Answer:
     views.sort(key=lambda view: (view.archived, view.name))
     searched = visit.asked.get("q", "")
     views = [view for view in views if searched.casefold() in view.name]
-    number = visit.whole("page", 1, max(1, -(-len(views) // PAGE)))
-    some = views[(number - 1) * PAGE : number * PAGE]
+    page = visit.whole("page", 1, max(1, -(-len(views) // PAGE)))
+    some = views[(page - 1) * PAGE : page * PAGE]
     found = await visit.worker.reader.do(partial(facts, experiments=[v.id for v in some]))
     rows = [row(view, found[view.id], now) for view in some]
     return visit.page(
@@ -62,7 +63,7 @@ async def overview(visit: Visit) -> Answer:
         rows=rows,
         total=len(views),
         q=searched,
-        number=number,
+        number=page,
         pages=max(1, -(-len(views) // PAGE)),
         attention=sum(any(n.kind != "good" for n in row["notes"]) for row in rows),
         link=lambda page: "/?" + visit.asked_again(page=page),
@@ -115,23 +116,28 @@ def attention(view: View, found: Facts, now: float) -> list[Note]:
     if view.archived:
         return notes
     if view.broken:
-        notes.append(Note("bad", f"Its folder cannot go on: {view.broken}. Resume makes it try again."))
+        notes.append(
+            Note("bad", f"Its folder cannot go on: {view.broken}. Resume makes it try again.")
+        )
     if not found.folder:
         notes.append(Note("bad", "No folder is at work: arms are shown, but nothing is learnt."))
     elif found.at is not None and found.rate > 0.0 and now - found.at > STALE:
-        notes.append(Note("warn", f"No report for {now - found.at:.0f} seconds, though rows are asked."))
+        notes.append(
+            Note("warn", f"No report for {now - found.at:.0f} seconds, though rows are asked.")
+        )
     if found.unlearnt:
         what = "answer taught" if found.unlearnt == 1 else "answers taught"
         notes.append(
-            Note("warn", f"{found.unlearnt:,} {what} nothing: rows had run out, or the database "
-                 "was away.")
+            Note("warn", f"{number(found.unlearnt)} {what} nothing: rows had run out, or the "
+                 "database was away.")
         )  # fmt: skip
     if said.get("starved"):
         names = ", ".join(view.called(arm) for arm in said["starving"][:3])
         more = f" and {said['starved'] - 3} more" if said["starved"] > 3 else ""
         what = "gets" if said["starved"] == 1 else "get"
         notes.append(Note("warn", f"{names}{more} {what} less than half of what is due, of late."))
-    notes += _missing(found)
+    if view.rewards["mode"] == "explicit":  # else the default comes when the window ends
+        notes += _missing(found)
     if found.noticed_at is not None and now - found.noticed_at < DAY:
         last = said["last"]
         how = "alone" if last["alone"] else "together with others"
@@ -154,41 +160,39 @@ def _missing(found: Facts) -> list[Note]:
     if came >= FEW * found.handed:
         return []
     return [
-        Note("warn", f"Rewards are missing: {found.handed:,} rows were handed out in the last hour, "
-             f"and {came:,} rewards came.")
+        Note("warn", f"Rewards are missing: {number(found.handed)} rows were handed out in the "
+             f"last hour, and {number(came)} rewards came.")
     ]  # fmt: skip
 
 
 def facts(c: Connection, experiments: list[int]) -> dict[int, Facts]:
     """Read the numbers of experiments."""
     now, alive = c.clock(), folder_alive(c)
-    rates = dict(
-        c.execute(
-            f"select exp, sum(rate) from demand where at>{c.now}-? group by exp", (FRESH,)
-        )
+    rates: dict[int, float] = dict(
+        c.execute(f"select exp, sum(rate) from demand where at>{c.now}-? group by exp", (FRESH,))
     )
-    lost = dict(
-        c.execute(
-            f"select exp, sum(unlearnt) from demand where at>{c.now}-? group by exp", (DAY,)
-        )
-    )
+    lost: dict[int, int] = dict(c.execute("select exp, sum(unlearnt) from demand group by exp"))
     found = {}
-    for number in experiments:
-        rows = c.execute("select at, summary from latest where exp=?", (number,))
+    for one in experiments:
+        rows = c.execute("select at, summary from latest where exp=?", (one,))
         at, said = (rows[0][0], json.loads(rows[0][1] or "{}")) if rows else (None, {})
-        before = history.point_before(c, number, now - HOUR)
+        before = history.point_before(c, one, now - HOUR)
         handed = 0 if before is None else c.execute(
             "select coalesce(sum(stop-first), 0) from leases where exp=? and epoch>=?",
-            (number, before.numbers["epoch"]),
+            (one, before.numbers["epoch"]),
         )[0][0]  # fmt: skip
         noticed = None
         if said.get("last"):
-            noticed = c.execute(
-                "select min(at) from stats where exp=? and queries>=?",
-                (number, said["last"]["queries"]),
-            )[0][0] or at
-        found[number] = Facts(
-            at, said, before, int(handed), rates.get(number) or 0.0, int(lost.get(number) or 0),
-            noticed, alive,
+            noticed = (
+                c.execute(
+                    "select min(at) from stats where exp=? and queries>=?",
+                    (one, said["last"]["queries"]),
+                )[0][0]
+                or at
+            )
+        unlearnt = int(lost.get(one) or 0) - (before.numbers["unlearnt"] if before else 0)
+        found[one] = Facts(
+            at, said, before, int(handed), rates.get(one) or 0.0, max(0, unlearnt), noticed,
+            alive,
         )  # fmt: skip
     return found

@@ -1,8 +1,8 @@
 """Who has logged in to the pages: a cookie that stands for a key, for some hours.
 
 The cookie is random and only its hash is stored, as with keys; logging out deletes it everywhere.
-It opens pages, never the API, so that forms of other sites reach nothing. Forms of ours carry a word
-that follows from the cookie, which other sites can neither read nor make.
+It opens pages, never the API, so that forms of other sites reach nothing. Forms of ours carry a
+word that follows from the cookie, which other sites can neither read nor make.
 """
 
 import hmac

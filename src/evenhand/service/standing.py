@@ -1,9 +1,9 @@
-"""The newest report of an experiment, as pages use it; read again only when there is a newer one."""
+"""The newest report of an experiment, as pages use it; read again when there is a newer one."""
 
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from evenhand.account import Account
 from evenhand.service.database import Connection
 from evenhand.service.worker import View, Worker
-from evenhand.typing import Floats
+
+if TYPE_CHECKING:
+    from evenhand.typing import Floats
 
 
 @dataclass(slots=True)
@@ -20,7 +22,7 @@ class Standing:
 
     at: float
     account: Account
-    ends: Floats | None
+    ends: "Floats | None"
     numbers: dict[str, Any]
 
 

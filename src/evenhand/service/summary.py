@@ -11,6 +11,7 @@ from evenhand.service.seat import Seat
 
 HOUR = 3600.0
 ENOUGH = 100.0  # sets with an arm that chance alone would hardly halve
+FRESH = 3.0  # seconds for which a worker's word about its traffic counts
 SOME = 20  # arms named at most
 
 
@@ -19,6 +20,12 @@ def numbers(seat: Seat, account: Account, near: Nearness | None) -> dict[str, An
     there = ~account.paused
     gap = np.abs(account.given - account.due)[there]
     last = account.changes[-1]._asdict() if account.changes else None
+    expired = seat.c.execute("select expired from experiments where id=?", (seat.experiment,))
+    rate, unlearnt = seat.c.execute(
+        f"select sum(case when at>{seat.c.now}-? then rate else 0 end), sum(unlearnt) from demand "
+        "where exp=?",
+        (FRESH, seat.experiment),
+    )[0]
     return {
         "epoch": seat.replica.next,
         "queries": account.queries,
@@ -32,9 +39,9 @@ def numbers(seat: Seat, account: Account, near: Nearness | None) -> dict[str, An
         "low": None if near is None else _rounded(near.low),
         "high": None if near is None else _rounded(near.high),
         "waiting": seat.waiting(),
-        "expired": seat.c.execute(
-            "select expired from experiments where id=?", (seat.experiment,)
-        )[0][0],
+        "expired": int(expired[0][0]),
+        "rate": round(rate or 0.0, 3),
+        "unlearnt": int(unlearnt or 0),
         "starving": seat.starving[:SOME],
         "starved": len(seat.starving),
         "noticed": len(account.changes or ()),

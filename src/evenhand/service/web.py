@@ -50,6 +50,7 @@ ROUTES: dict[str, dict[str, Route]] = {
     "/v1/experiments/*/merits": {"GET": Route(reading.merits, "read")},
     "/v1/experiments/*/diagnostics": {"GET": Route(reading.diagnostics, "read")},
     "/v1/experiments/*/series": {"GET": Route(reading.series, "read")},
+    "/v1/experiments/*/series/*": {"GET": Route(reading.arm_series, "read")},
     "/v1/experiments/*/explain/*": {"GET": Route(reading.explain, "read")},
     "/v1/experiments/*/export.csv": {"GET": Route(reading.export_csv, "read", kind="text/csv")},
     "/v1/experiments/*/export.parquet": {

@@ -1,5 +1,7 @@
 """What pages read: thin points over time, terms and rosters by plan, sessions."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -11,7 +13,7 @@ def upgrade() -> None:
     """Make tables for pages. Points written before were whole reports, and are dropped."""
     big, number, text, data = sa.BigInteger(), sa.Double[float](), sa.Text(), sa.LargeBinary()
 
-    def table(name: str, keys: tuple[str, ...], **columns: sa.types.TypeEngine[object]) -> None:
+    def table(name: str, keys: tuple[str, ...], **columns: sa.types.TypeEngine[Any]) -> None:
         made = [sa.Column(column, kind, nullable=False) for column, kind in columns.items()]
         op.create_table(name, *made, sa.PrimaryKeyConstraint(*keys), sqlite_with_rowid=False)
 
