@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import __version__, merit_command
+from evenhand.demo.command import demo
 from evenhand.service import commands
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and est
 
 
 app.command()(commands.serve)
+app.command()(demo)
 app.add_typer(commands.app, name="service")
 
 
