@@ -118,7 +118,8 @@ def _watch(demo: "Demo", seconds: float | None, stopping: list[int]) -> None:
             spoken = time.monotonic()
             say(_progress(demo, spoken - start))
         time.sleep(0.5)
-    demo.step()
+    if not stopping:
+        demo.step()
     say(_progress(demo, time.monotonic() - start))
 
 

@@ -24,7 +24,7 @@ from evenhand.typing import Floats
 
 TRAFFIC = 3  # processes
 START = 90.0  # seconds until a service must be ready: it may have to compile first
-GRACE = 1.2  # seconds that processes have to end
+GRACE = 0.9  # seconds that processes have to end
 
 
 class Point(NamedTuple):
@@ -105,7 +105,8 @@ class Demo:
                 raise RuntimeError(f"the service did not start; the end of its log: {said}")
             time.sleep(0.1)
         key = (self.folder / "evenhand.key").read_text().strip()
-        self.client = Client(self.url, key, patience=5.0)
+        self.client = Client(self.url, key, patience=10.0)
+        self.quick = Client(self.url, key, patience=0.0, timeout=0.5).experiment("shop")
         self.reader = self.client.call("POST", "/v1/keys", {"name": "demo", "scopes": ["read"]})
         names = self.shop.names[:SELLERS]
         self.experiment = self.client.create("shop", names, PLACES, seed=1)
@@ -201,7 +202,7 @@ class Demo:
 
     def _ready(self) -> bool:
         try:
-            with Client(self.url, "none", patience=0.0, timeout=1.0) as client:
+            with Client(self.url, "none", patience=0.0, timeout=0.3) as client:
                 client.call("GET", "/readyz")
         except Unreachable:
             return False
@@ -212,7 +213,7 @@ class Demo:
         shares = np.zeros(self.shop.world.m)
         number = {name: i for i, name in enumerate(self.shop.names)}
         try:
-            for one in self.experiment.policy()["arms"]:
+            for one in self.quick.policy()["arms"]:
                 shares[number[one["arm"]]] = one["due"] / PLACES
         except (Unreachable, ValueError):
             return np.full(self.shop.world.m, np.nan)
