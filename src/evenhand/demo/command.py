@@ -117,7 +117,8 @@ def _watch(demo: "Demo", seconds: float | None, stopping: list[int]) -> None:
         if time.monotonic() - spoken >= EVERY:
             spoken = time.monotonic()
             say(_progress(demo, spoken - start))
-        time.sleep(0.5)
+        for _ in range(5):
+            time.sleep(0 if stopping else 0.1)
     if not stopping:
         demo.step()
     say(_progress(demo, time.monotonic() - start))

@@ -24,7 +24,7 @@ from evenhand.typing import Floats
 
 TRAFFIC = 3  # processes
 START = 90.0  # seconds until a service must be ready: it may have to compile first
-GRACE = 0.9  # seconds that processes have to end
+GRACE = 0.5  # seconds that processes have to end
 
 
 class Point(NamedTuple):
