@@ -47,7 +47,9 @@ def demo(
             Path(name).mkdir(exist_ok=True)
             _run(Path(name), seconds, page, port, rate, stopping)
         kept = [f"the page {page}"] if page is not None and page.exists() else []
-        kept += [f"the database in {folder}: evenhand serve --database {folder}/evenhand.db goes on"]
+        kept += [
+            f"the database in {folder}: evenhand serve --database {folder}/evenhand.db goes on"
+        ]
         kept = kept if folder else kept[:-1]
         say("kept: " + (", ".join(kept) if kept else "nothing; --page FILE and --folder DIR keep"))
     finally:

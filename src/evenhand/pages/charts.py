@@ -149,7 +149,9 @@ def time_chart(
     )  # fmt: skip
 
 
-def _flags(marks: list[Mark], start: float, width: float) -> tuple[list[Flag], list[tuple[int, str, str, str]]]:
+def _flags(
+    marks: list[Mark], start: float, width: float
+) -> tuple[list[Flag], list[tuple[int, str, str, str]]]:
     """Number the marks; those at nearly the same place share a flag."""
     flags: list[Flag] = []
     legend = []
@@ -207,7 +209,9 @@ def time_ticks(start: float, end: float, most: int = 6) -> list[Tick]:
     for i in range(math.ceil(start / step), math.floor(end / step) + 1):
         at = i * step
         whole = form if step >= 86400 or at % 86400 else "%m-%d"
-        found.append(Tick(round(100.0 * (at - start) / width, 2), time.strftime(whole, time.gmtime(at))))
+        found.append(
+            Tick(round(100.0 * (at - start) / width, 2), time.strftime(whole, time.gmtime(at)))
+        )
     return found
 
 
