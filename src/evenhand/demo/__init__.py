@@ -1,1 +1,1 @@
-"""``evenhand demo``: a simulated shop with a service of its own, to watch shares find their place."""
+"""``evenhand demo``: a service, a simulated shop and its visitors, to watch shares settle."""

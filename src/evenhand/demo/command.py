@@ -46,17 +46,19 @@ def demo(
         with place as name:
             Path(name).mkdir(exist_ok=True)
             _run(Path(name), seconds, page, port, rate, stopping)
-        kept = [f"the page {page}"] if page is not None and page.exists() else []
-        kept += [
-            f"the database in {folder}: evenhand serve --database {folder}/evenhand.db goes on"
-        ]
-        kept = kept if folder else kept[:-1]
-        say("kept: " + (", ".join(kept) if kept else "nothing; --page FILE and --folder DIR keep"))
+        say(f"kept: {_kept(page, folder)}")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     if stopping:
         sys.exit(130 if stopping[0] == signal.SIGINT else 143)
+
+
+def _kept(page: Path | None, folder: Path | None) -> str:
+    kept = [f"the page {page}"] if page is not None and page.exists() else []
+    if folder is not None:
+        kept.append(f"{folder}, of which evenhand serve --database {folder}/evenhand.db goes on")
+    return " and ".join(kept) or "nothing; --page FILE keeps a page, --folder DIR the database"
 
 
 STOPS = (signal.SIGINT, signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def play(name: str, words: str, make: Make, shop: Shop, queries: int, seed: int)
     rng, last = np.random.default_rng(seed), 2 * queries // 3
     given, due, bought = np.zeros(shop.world.m), np.zeros(shop.world.m), 0.0
     edges = [0, *(t for t in (JOINS, LEAVES) if t < queries), queries]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         arms = shop.world.present(start)
         learner = make(len(arms), end - start, seed)
         while (t := start + learner.queries) < end:

@@ -145,7 +145,7 @@ class Demo:
         c = database(str(self.database)).connect()
         try:
             (data,) = c.execute("select data from latest")[0]
-            names = dict(c.execute("select id, name from arms"))
+            names: dict[int, str] = dict(c.execute("select id, name from arms"))
         finally:
             c.close()
         return Account.from_json(json.loads(bytes(data))).named(names)

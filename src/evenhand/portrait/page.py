@@ -119,15 +119,16 @@ def _how_far(near: Any) -> str:
 def _arms(account: Account, where: Any, near: Any) -> dict[str, Any]:
     """Rows of arms with their bars."""
     k = account.k
-    rewards = account.shown
+    rewards: Any = account.shown
     if rewards is None and account.company is not None:
         rewards = account.company + (0 if account.alone is None else account.alone)
+        rewards = np.where(account.paused, np.nan, rewards)  # of those it is not said
 
     def entry(column: Any, i: int) -> float | None:
         value = None if column is None else float(column[i])
         return None if value is None or not np.isfinite(value) else value
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": int(account.arms[i]),
             "name": account.label(i),
