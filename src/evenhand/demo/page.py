@@ -35,16 +35,16 @@ def _beside(outcomes: Sequence[Outcome]) -> Table:
     about = (
         "Evenhand as it has just run, and three other rules simulated in the same shop for as many "
         "visits. In the last third of them: what part of all places was not where it was truly "
-        "due, and what the worst-served seller got of what it was due. Purchases are those of all "
-        "visits. Evenhand goes on when a seller joins or leaves; the others are made anew. The "
-        "paper's learner shows sets of one to six sellers, the others mostly or always six."
+        "due, and what the worst-served seller got of what it was due. Purchases are the part "
+        "of all visits. Evenhand goes on when a seller joins or leaves; the others are made anew. "
+        "The paper's learner shows sets of one to six sellers, the others mostly or always six."
     )
     rows = [
-        [f"{one.name}: {one.words}", percent(one.off), percent(one.worst), percent(one.bought)]
-        for one in outcomes
+        [one.name, percent(one.off), percent(one.worst), percent(one.bought)] for one in outcomes
     ]
-    columns = ("rule", "misplaced", "worst served", "visits with a purchase")
-    return Table("Beside other rules", about, columns, rows)
+    columns = ("rule", "misplaced", "worst served", "purchases")
+    notes = [f"{one.name}: {one.words}" for one in outcomes]
+    return Table("Beside other rules", about, columns, rows, notes)
 
 
 def charts(demo: Demo) -> list[TimeChart]:

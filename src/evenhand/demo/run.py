@@ -156,7 +156,7 @@ class Demo:
         last = next(p for p in self.points if p.queries >= 2 * end.queries // 3)
         within = [p.due for p in self.points if p.queries >= last.queries]
         given, due = end.given - last.given, np.mean(within, axis=0)
-        words = "the service you have seen: shares by merit, floor of 1 %"
+        words = "the service as it has just run, shares by merit"
         return Outcome.of("Evenhand", words, given / given.sum(), due, end.bought / end.queries)
 
     def stop(self) -> None:

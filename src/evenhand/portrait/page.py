@@ -24,12 +24,13 @@ KINDS = {
 
 
 class Table(NamedTuple):
-    """A table that a page shows besides: title, what it says, columns and rows of words."""
+    """A table that a page shows besides: title, what it says, columns, rows of words, notes."""
 
     title: str
     about: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
 
 
 def page(
@@ -57,8 +58,8 @@ def page(
     Examples
     --------
     >>> from evenhand.learners import EvenHand
-    >>> text = page(EvenHand(m=4, k=2, names=["ada", "bob", "cy", "<b>"], seed=1))
-    >>> text.startswith("<!doctype html>"), "&lt;b&gt;" in text, "<b>" in text
+    >>> text = page(EvenHand(m=4, k=2, names=["ada", "bob", "cy", "<u>"], seed=1))
+    >>> text.startswith("<!doctype html>"), "&lt;u&gt;" in text, "<u>" in text
     (True, True, False)
     """
     if not isinstance(source, Learner | Account):
