@@ -61,8 +61,8 @@ def portrait(source: Source, *, most: int = 40, ax: "Axes | None" = None) -> "Ax
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlim(left=0)
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-    ax.legend(frameon=False, fontsize=8, ncols=3, **place)
+    above = {"bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "ncols": 3}
+    ax.legend(loc="lower left", frameon=False, fontsize=8, **above)
     return ax
 
 
