@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.pages.words import machine_moment, moment, number, percent
+from evenhand.pages.words import machine_moment, moment, number, percent, plain
 
 WIDE, HIGH = 1000.0, 200.0  # units of a line's box; stretched to whatever room there is
 ROWS = 24  # of the table behind a chart
@@ -138,7 +138,7 @@ def time_chart(
     return TimeChart(
         title, about, drawn,
         time_ticks(start, end) if len(at) > 1 else [],
-        [Tick(float(place(np.array(y))), words(y)) for y in ys],
+        [Tick(float(place(np.array(y))), plain(words(y))) for y in ys],
         flags, legend, [name for name, _ in values], table,
         {
             "times": [machine_moment(t).replace("T", " ")[:-1] for t in at.tolist()],

@@ -3,7 +3,8 @@
 import math
 import time
 
-NOTHING = "–"
+SPACE = "\u00a0"  # where no line may break
+NOTHING = "\u2013"
 SPANS = ((86400.0 * 365.25, "year"), (86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 
 
@@ -12,21 +13,23 @@ def percent(x: float | None) -> str:
 
     Examples
     --------
-    >>> percent(0.2512), percent(0.0312), percent(0.000123), percent(0.0), percent(None)
-    ('25 %', '3.1 %', '0.012 %', '0 %', '–')
+    >>> [percent(x).replace(SPACE, " ") for x in (0.2512, 0.0312, 0.000123, 0.0, None)]
+    ['25 %', '3.1 %', '0.012 %', '0 %', '–']
     """
     if x is None or math.isnan(x):
         return NOTHING
-    return f"{_digits(100.0 * x, 2)} %"
+    return f"{_digits(100.0 * x, 2)}{SPACE}%"
 
 
 def number(x: float | None) -> str:
-    """Return a number with three digits, whole ones in full.
+    """Return a number with three digits, whole ones in full, thousands a narrow space apart.
 
     Examples
     --------
-    >>> number(1234567), number(0.012345), number(1234.5), number(None)
-    ('1 234 567', '0.0123', '1 234', '–')
+    >>> number(12), number(0.012345), number(123.4), number(None)
+    ('12', '0.0123', '123', '–')
+    >>> len(number(1234567))
+    9
     """
     if x is None or math.isnan(x):
         return NOTHING
@@ -36,12 +39,26 @@ def number(x: float | None) -> str:
 
 
 def _digits(x: float, digits: int) -> str:
-    if x == 0.0 or abs(x) < 1e-12:
+    if abs(x) < 1e-7:
         return "0"
     places = digits - 1 - math.floor(math.log10(abs(x)))
     if places <= 0:
         return f"{x:.0f}"
     return f"{x:.{places}f}"
+
+
+def plain(text: str) -> str:
+    """Return a number without zeros at its end: a round one, of which all digits are known.
+
+    Examples
+    --------
+    >>> plain("0.400"), plain("10"), plain("5.0 %"), plain("0.0"), plain("30 %")
+    ('0.4', '10', '5 %', '0', '30 %')
+    """
+    head, space, unit = text.partition(SPACE if SPACE in text else " ")
+    if "." in head:
+        head = head.rstrip("0").rstrip(".")
+    return head + space + unit
 
 
 def moment(at: float | None) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from evenhand import account
-from evenhand.service import exports
+from evenhand.service import exports, history
 from evenhand.service.database import Connection
 from evenhand.service.problems import Problem
 from evenhand.service.requests import Answer, Request, answered
@@ -87,11 +87,32 @@ async def explain(request: Request) -> Answer:
 
 
 async def series(request: Request) -> Answer:
-    """Reports over time, oldest first: the newest thousand."""
+    """Numbers over time, oldest first: up to a thousand points, evenly spaced."""
+    read = partial(history.points, experiment=request.view.id, since=0.0, most=1000)
+    found = await request.worker.reader.do(read)
+    return answered({"points": [{"at": point.at, **point.numbers} for point in found]})
+
+
+async def arm_series(request: Request) -> Answer:
+    """One arm over time, oldest first: up to a thousand points, evenly spaced."""
     view = request.view
-    found = await request.worker.reader.do(partial(exports.series, experiment=view.id))
-    names = {str(arm): view.called(arm) for arm in view.names}
-    return answered({"names": names, "points": found})
+    number = view.columns.get(request.last)
+    if number is None:
+        raise Problem(404, f"arm must be the name of one present, got {request.last[:80]!r}")
+
+    def read(c: Connection) -> list[dict[str, Any]]:
+        points = history.points(c, view.id, 0.0, 1000)
+        found = history.traces(c, view.id, [number], [point.at for point in points])[number]
+        return [
+            {"at": point.at, "told": point.numbers["told"]}
+            | {
+                name: None if x != x else x
+                for name, x in zip(history.ARM.names or (), row, strict=True)
+            }
+            for point, row in zip(points, found.tolist(), strict=True)
+        ]
+
+    return answered({"arm": request.last, "points": await request.worker.reader.do(read)})
 
 
 async def export_csv(request: Request) -> Answer:
