@@ -84,7 +84,7 @@ def _run(
     try:
         demo.start(_stop_if(stopping))
         demo.send_traffic()
-        say(f"watch it at {demo.url}/login#key={demo.reader['key']}")
+        say(f"watch it at {demo.url}/login?to=/experiments/shop#key={demo.reader['key']}")
         say(f"or read: curl -H 'Authorization: Bearer {demo.reader['key']}' \\")
         say(f"  {demo.url}/v1/experiments/shop/policy")
         say("Ctrl-C ends it." if seconds is None else f"It ends after {seconds:g} s, or by Ctrl-C.")

@@ -23,7 +23,7 @@ from evenhand.service.database import database
 from evenhand.typing import Floats
 
 TRAFFIC = 3  # processes
-START = 90.0  # seconds until a service must be ready: it may have to compile first
+START = 180.0  # seconds until a service must be ready: it may have to compile first
 GRACE = 0.5  # seconds that processes have to end
 
 

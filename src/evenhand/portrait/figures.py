@@ -65,8 +65,8 @@ def gap_in_words(due: float | None, given: float | None) -> str:
 
     Examples
     --------
-    >>> gap_in_words(0.05, 0.02), gap_in_words(None, 0.02)
-    ('\u22123.0 %', '–')
+    >>> gap_in_words(0.02, 0.05), gap_in_words(None, 0.02)
+    ('+3.0\\xa0%', '–')
     """
     if due is None or given is None:
         return NOTHING
