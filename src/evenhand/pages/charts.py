@@ -144,7 +144,8 @@ def time_chart(
             "times": [machine_moment(t).replace("T", " ")[:-1] for t in at.tolist()],
             "places": np.round(x / WIDE, 4).tolist(),
             "names": [name for name, _ in values],
-            "values": [[words(v) for v in y.tolist()] for _, y in values],
+            "values": [_short(y) for _, y in values],
+            "unit": unit,
         },
     )  # fmt: skip
 
@@ -181,6 +182,11 @@ def _area(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
         return ""
     there, back = _path(x[good], high[good]), _path(x[good][::-1], low[good][::-1])
     return f"{there}L{back[1:]}Z"
+
+
+def _short(values: np.ndarray) -> list[float | None]:
+    """Return numbers to four digits, None where there is none."""
+    return [None if x != x else float(f"{x:.4g}") for x in values.tolist()]
 
 
 def ticks(low: float, high: float, about: int = 4) -> list[float]:

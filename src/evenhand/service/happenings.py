@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand.account import Account
 from evenhand.pages.charts import Mark
+from evenhand.pages.words import number, percent, plain
 from evenhand.service.database import Connection
 from evenhand.service.history import Point
 from evenhand.service.worker import View
@@ -61,8 +62,8 @@ def in_words(view: View, call: str, said: dict[str, Any], ids: list[int] | None)
         "resume": f"{names} shown again",
         "shares": "shares fixed for all arms",
         "shadow": "shadow mode " + ("on: all arms shown alike" if said.get("on") else "off"),
-        "learn": f"history of {sets:,} sets learnt",
-        "prior": f"merits of {len(said.get('merit', ())):,} arms believed beforehand",
+        "learn": f"history of {number(sets)} sets learnt",
+        "prior": f"merits of {len(said.get('merit', ()))} arms believed beforehand",
     }.get(call, call)
 
 
@@ -70,38 +71,39 @@ def _list(view: View, ids: Sequence[int]) -> str:
     if not ids:
         return "arms"
     named = ", ".join(view.called(arm) for arm in ids[:NAMED])
-    return named + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
+    return named + (f" and {len(ids) - NAMED} more" if len(ids) > NAMED else "")
 
 
 def terms_in_words(view: View, terms: dict[str, Any] | None) -> str:
     """Say what terms are, whether as they came in or as a plan had them."""
     if terms is None:
         return "none"
-    parts = []
+    parts, unit = [], terms.get("unit")
     for name, word in (("floors", "at least"), ("caps", "at most")):
         given = terms.get(name)
-        pairs = given.items() if isinstance(given, dict) else given
         if isinstance(given, int | float):
-            parts.append(f"{word} {given:g} for every arm")
-        elif pairs:
-            listed = [pair if isinstance(pair, list | tuple) else (i, pair)
-                      for i, pair in enumerate(pairs)]  # fmt: skip
-            some = ", ".join(f"{x:g} for {_arm(view, arm)}" for arm, x in listed[:NAMED])
-            more = f" and {len(listed) - NAMED:,} more" if len(listed) > NAMED else ""
-            parts.append(f"{word} {some}{more}")
+            given = {"*": given}
+        elif isinstance(given, list) and not all(isinstance(x, list) for x in given):
+            given = dict(enumerate(given))  # a number for each arm
+        pairs = list(given.items() if isinstance(given, dict) else given or [])
+        alone = len(pairs) == 1
+        some = ", ".join(
+            f"{plain(percent(x))} for {_arm(view, arm, alone)}" for arm, x in pairs[:NAMED]
+        )
+        more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+        parts += [f"{word} {some}{more}"] if pairs else []
     for name, group in (terms.get("groups") or {}).items():
-        ends = [f"at least {group['floor']:g}"] if group.get("floor") else []
-        ends += [f"at most {group['cap']:g}"] if group.get("cap") is not None else []
+        ends = [f"at least {plain(percent(group['floor']))}"] if group.get("floor") else []
+        ends += [f"at most {plain(percent(group['cap']))}"] if group.get("cap") is not None else []
         parts.append(f"group {name} ({len(group['arms'])} arms) {' and '.join(ends)}")
     if terms.get("power", 1.0) != 1.0:
         parts.append(f"shares follow merit to the power {terms['power']:g}")
-    unit = {"shares": "shares of all places", "marginals": "chances to be in a full set"}
-    said = "; ".join(parts) or "none"
-    return said + (f" ({unit[terms['unit']]})" if parts and terms.get("unit") else "")
+    of = {"shares": "of all places", "marginals": "of full sets"}.get(unit or "")
+    return ("; ".join(parts) or "none") + (f" ({of})" if parts and of else "")
 
 
-def _arm(view: View, arm: Any) -> str:
-    return "all others" if arm == "*" else view.called(int(arm))
+def _arm(view: View, arm: Any, alone: bool) -> str:
+    return ("every arm" if alone else "all others") if arm == "*" else view.called(int(arm))
 
 
 def noticed(

@@ -14,7 +14,7 @@ from evenhand.service.database import Connection
 if TYPE_CHECKING:
     from evenhand.typing import Floats
 
-BLOCK = 64  # arms of a row: few enough that the history of one arm is quickly read
+BLOCK = 32  # arms of a row: few enough for SQLite to keep it in one piece
 ARM = np.dtype([("due", "<f4"), ("given", "<f8"), ("merit", "<f4"), ("stderr", "<f4")])
 """Per arm: marginal due, sum of what was given so far, merit and its error; nan where unknown."""
 TIERS = ((600.0, 60.0), (86400.0, 3600.0), (90 * 86400.0, 86400.0))

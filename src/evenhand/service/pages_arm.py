@@ -1,6 +1,7 @@
 """Why an arm has the share it has, and how that came about."""
 
 import time
+from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
@@ -33,8 +34,7 @@ async def arm(visit: Visit) -> Answer:
     points, entries, marks, dates = await visit.worker.reader.do(read)
     why = None
     if found is not None and number in found.account.arms:
-        names = {a: view.called(a) for a in found.account.arms.tolist()}
-        why = explain(found.account.named(names), number)
+        why = explain(replace(found.account, names=tuple(found.names)), number)
         marks = sorted(marks + happenings.noticed(view, found.account, points, number))
     return visit.page(
         "arm.html",

@@ -72,8 +72,7 @@ async def experiment(visit: Visit) -> Answer:
     }
     if found is None:
         return visit.page("experiment.html", found=None, **frame)
-    names = [view.called(arm) for arm in found.account.arms.tolist()]
-    table = arms_table(visit, view, found, names)
+    table = arms_table(visit, view, found)
     chosen = [found.account.arms[i].item() for i in table["slice"].places[:LINES]]
     read = partial(past, view=view, since=now - WINDOWS[window], arms=chosen)
     before = await visit.worker.reader.do(read)
@@ -82,7 +81,7 @@ async def experiment(visit: Visit) -> Answer:
         "experiment.html",
         found=found,
         facts=figures(view, found, facts),
-        convergence=convergence(found, facts),
+        convergence=convergence(found, facts, now),
         table=table,
         charts=charts(view, found.account.k, before, chosen, marks),
         sizes=sizes(found),
@@ -101,14 +100,14 @@ def past(c: Connection, view: View, since: float, arms: list[int]) -> Past:
     return Past(points, found, happenings.happened(c, view, max(since, 0.0)), terms)
 
 
-def arms_table(visit: Visit, view: View, found: Standing, names: list[str]) -> dict[str, Any]:
+def arms_table(visit: Visit, view: View, found: Standing) -> dict[str, Any]:
     """Return the slice of arms that is shown, as rows with bars."""
     account, k = found.account, found.account.k
     columns = {"due": account.due, "given": account.given, "gap": account.given - account.due,
                "merit": account.merit, "stderr": account.stderr,
                "shown": account.asked if account.shown is None else account.shown}  # fmt: skip
+    names, ends = found.names, found.ends
     here = slices.cut(visit, names, columns, "due")
-    ends = found.ends
     rows, lows, highs = [], [], []
     for i in here.places:
         due, given = entry(account.due / k, i), entry(account.given / k, i)
@@ -170,7 +169,7 @@ def figures(view: View, found: Standing, facts: pages_overview.Facts) -> list[di
     return made
 
 
-def convergence(found: Standing, facts: pages_overview.Facts) -> list[str]:
+def convergence(found: Standing, facts: pages_overview.Facts, now: float) -> list[str]:
     """Say how far shares are from what is truly due, and when they will be near."""
     said = found.numbers
     if said.get("distance") is None:
@@ -185,7 +184,7 @@ def convergence(found: Standing, facts: pages_overview.Facts) -> list[str]:
     if distance <= GOAL:
         return [*told, f"That is within {NEAR}."]
     before = facts.before
-    seconds = found.at - before.at if before else 0.0
+    seconds = now - before.at if before else 0.0
     rate = (said["told"] - before.numbers["told"]) / seconds if before and seconds > 0 else 0.0
     if rate <= 0.0:
         return [*told, f"No rewards come in now, so it will not get within {NEAR}."]
@@ -195,7 +194,7 @@ def convergence(found: Standing, facts: pages_overview.Facts) -> list[str]:
                 f"{NEAR}: more traffic or fewer arms would help."]  # fmt: skip
     return [
         *told,
-        f"At {words.rate(rate)} it will be within {NEAR} in about "
+        f"At {words.rate(rate)}, as in the last hour, it will be within {NEAR} in about "
         f"{words.span(waits[0])} (between {words.span(waits[1])} and {words.span(waits[2])}), if "
         "nothing changes: errors shrink with the root of the number of rewards.",
     ]

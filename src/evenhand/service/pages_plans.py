@@ -39,7 +39,7 @@ async def _page(visit: Visit, said: Verdict | None) -> Answer:
     here = slices.cut(visit, names, {"due": shares}, "due")
     rows = [(names[i], float(shares[i]), found.marginals[i]) for i in here.places]
     nothing = [None] * len(rows)
-    drawn, top = bars([share for _, share, _ in rows], nothing, nothing, nothing)
+    drawn, top = bars(nothing, [share for _, share, _ in rows], nothing, nothing)
     return visit.page(
         "plan.html",
         view=view,

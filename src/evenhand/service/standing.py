@@ -1,7 +1,7 @@
 """The newest report of an experiment, as pages use it; read again when there is a newer one."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ class Standing:
     account: Account
     ends: "Floats | None"
     numbers: dict[str, Any]
+    names: list[str] = field(default_factory=list)
+    version: int = -1  # of the experiment, when the names were looked up
 
 
 MOST = 50  # reports kept
@@ -33,11 +35,14 @@ async def standing(worker: Worker, view: View) -> Standing | None:
     """Return the newest report, or None if there is none yet."""
     reports = worker.reports
     kept = reports.get(view.id)
-    found = await worker.reader.do(partial(read, experiment=view.id, kept=kept))
+    found: Standing | None = await worker.reader.do(partial(read, experiment=view.id, kept=kept))
     if found is not None and found is not kept:
         reports[view.id] = found
         while len(reports) > MOST:
             reports.pop(next(iter(reports)))
+    if found is not None and found.version != view.version:
+        found.names = [view.called(arm) for arm in found.account.arms.tolist()]
+        found.version = view.version
     return found
 
 

@@ -2,6 +2,12 @@
 // with a key that stands behind the # of a link.
 "use strict";
 
+function inWords(x, unit) {
+  if (x === null) return "\u2013";
+  const y = unit === "percent" ? 100 * x : x;
+  return Number(y.toPrecision(3)).toLocaleString("en") + (unit === "percent" ? "\u00a0%" : "");
+}
+
 // ---- charts: the values nearest to the pointer ----
 function watch(figure) {
   const svg = figure.querySelector(".plot > svg");
@@ -25,7 +31,7 @@ function watch(figure) {
     pointer.setAttribute("x1", at);
     pointer.setAttribute("x2", at);
     svg.append(pointer);
-    const words = data.names.map((name, i) => name + " " + data.values[i][best]);
+    const words = data.names.map((name, i) => name + " " + inWords(data.values[i][best], data.unit));
     readout.textContent = data.times[best] + ": " + words.join(" · ");
   });
   svg.addEventListener("pointerleave", () => {
