@@ -118,8 +118,8 @@ def _sureness(why: Why) -> list[str]:
         said.append(
             "What can be guaranteed without assumptions says nothing yet."
             if high - low > 1.9 * (why.rewards[1] - why.rewards[0])
-            else f"It lies between {low:.3g} and {high:.3g} with 95 % confidence, at any time"
-            + (", whatever arms do to each other." if why.learner == "even-hand" else ".")
+            else f"With 95 % confidence it lies between {low:.3g} and {high:.3g}, whenever one looks"
+            + (" and whatever arms do to each other." if why.learner == "even-hand" else ".")
         )
     return said
 
