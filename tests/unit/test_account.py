@@ -277,7 +277,7 @@ def test_words_of_terms():
     why = learner.explain("seller 2")
     assert "Its floor is 5 % of all places, and that is what it gets." in why.text
     assert why.due == pytest.approx(0.15)
-    gives = f"so they give {percent((why.due - why.without_terms) / 3)} of all places"
+    gives = f"so they give it {percent((why.due - why.without_terms) / 3)} of all places"
     assert gives in why.text
     assert "Terms:" not in play(EvenHand(m=12, k=3, seed=1), 100).explain(0).text
 
