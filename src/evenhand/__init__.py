@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand import (
+        account,
         adapters,
         datasets,
         designs,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         metrics,
         plot,
         policy,
+        portrait,
         testing,
         theory,
     )
@@ -32,6 +34,7 @@ __all__ = [
     "Expired",
     "Interrupted",
     "Run",
+    "account",
     "adapters",
     "datasets",
     "designs",
@@ -45,6 +48,7 @@ __all__ = [
     "metrics",
     "plot",
     "policy",
+    "portrait",
     "save",
     "simulate",
     "testing",

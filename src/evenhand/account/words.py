@@ -118,8 +118,8 @@ def _sureness(why: Why) -> list[str]:
         said.append(
             "What can be guaranteed without assumptions says nothing yet."
             if high - low > 1.9 * (why.rewards[1] - why.rewards[0])
-            else f"It lies between {low:.3g} and {high:.3g} with 95 % confidence, at any time"
-            + (", whatever arms do to each other." if why.learner == "even-hand" else ".")
+            else f"With 95 % confidence it lies between {low:.3g} and {high:.3g}, at any time"
+            + (" and whatever arms do to each other." if why.learner == "even-hand" else ".")
         )
     return said
 
@@ -193,8 +193,9 @@ def _terms(why: Why) -> list[str]:
         said.append(
             "Without the terms it would be due about the same."
             if abs(moved) <= SAME * why.due
-            else f"Without the terms it would be due {percent(why.without_terms / k)}, "
-            f"so they {'give' if moved > 0 else 'take'} {percent(abs(moved) / k)} of all places."
+            else f"Without the terms it would be due {percent(why.without_terms / k)}, so they "
+            f"{'give it' if moved > 0 else 'take'} {percent(abs(moved) / k)} of all places"
+            f"{'' if moved > 0 else ' for others'}."
         )
     return said
 
