@@ -11,7 +11,7 @@ from benchmarks import page
 from benchmarks.harness import machine
 
 ALL = ["cascades", "runs", "designs", "samples", "merits", "slow", "footprint", "growth"]
-EVERY = [*ALL, "service", "gpu"]  # need wrk and free cores, or a card: only by name
+EVERY = [*ALL, "pages", "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 
 def main(names: list[str]) -> None:

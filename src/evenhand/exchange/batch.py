@@ -227,3 +227,14 @@ def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
             inside += ends[r + 1]
             if inside > 0:  # entries behind the longest prefix are -1
                 asked[orders[i, r]] += inside
+
+
+@compiled
+def note_arms(last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
+    """Note the number of the last query with each arm, given how many came before these rows."""
+    at = start
+    for i in range(len(orders)):
+        for size in sizes[i]:
+            at += times[i]
+            for r in range(size):
+                last[orders[i, r]] = at

@@ -66,6 +66,7 @@ class Worker:
         self.name = f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self.keyring = Keyring(rate)
         self.views: dict[str, View] = {}
+        self.reports: dict[int, Any] = {}  # as pages read them last, by experiment
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
         self._again: asyncio.Task[None] | None = None
@@ -154,6 +155,7 @@ class Worker:
             try:
                 for view in list(self.views.values()):
                     await view.stock.learn_newest()
+                    await view.stock.own_up()
             except Unavailable:
                 pass
             await asyncio.sleep(2.0 if self.views else POLL)
