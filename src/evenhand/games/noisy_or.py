@@ -1,5 +1,7 @@
 """The paper's synthetic game: at least one of independent successes."""
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -54,7 +56,10 @@ class NoisyOr:
         self.m = len(self.mu)
         self._miss = 1.0 - self.mu
         self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
-        self._half = half_mass(self._cut, self.sd)
+
+    @cached_property
+    def _half(self) -> Floats:
+        return half_mass(self._cut, self.sd)
 
     def __repr__(self) -> str:
         return f"NoisyOr(m={self.m}, mu={span(self.mu)}, sd={self.sd:g}, width={self.width:g})"

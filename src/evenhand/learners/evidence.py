@@ -17,7 +17,7 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets, sinking
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, rates, sinking
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
 
@@ -49,21 +49,19 @@ def add_rewards(
             continue
         told += 1
         if r == 1:
-            cell = singles[orders[i, 0]]
-            cell[0] += 1.0
-            cell[1] += y
-            cell[2] += y * y
-            cell[3] += y * y * y
-            cell[4] += y * y * y * y
+            power = 1.0
+            for d in range(5):
+                singles[orders[i, 0], d] += power
+                power *= y
             continue
         variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
-            largest = max(largest, w)
-            cell = together[a]
-            cell[0] += 1.0
-            cell[1] += surprise
-            cell[2] += surprise * surprise
+            largest = w if w > largest else largest
+            power = 1.0
+            for d in range(3):
+                together[a, d] += power
+                power *= surprise
             cell = weighted[r - 2, a]
             cell[0] += w
             cell[1] += w * (surprise + expected[r - 1, a])
@@ -261,7 +259,7 @@ class Evidence:
         sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
         add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
         slopes = np.zeros((self.m, 2))
-        sinking(orders, looks, forecast.worth, forecast.gamma, slopes)
+        sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
         return sums, Kept(orders, looks, slopes)
 
     def branch(self) -> "Evidence":
