@@ -50,7 +50,7 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
     return kernel
 
 
-class Pause(event.Listener):  # type: ignore[misc]
+class Pause(event.Listener):
     """No garbage collection while something is compiled, which would take a tenth of the time.
 
     What compiling leaves behind is collected afterwards: the most memory used stays the same.
@@ -73,4 +73,4 @@ class Pause(event.Listener):  # type: ignore[misc]
             gc.enable()
 
 
-event.register("numba:compile", Pause())
+event.register("numba:compile", Pause())  # type: ignore[no-untyped-call]
