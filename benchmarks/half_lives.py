@@ -66,7 +66,7 @@ class Fading(EvenHand):
         return mixing_rate(self.evidence.told, self.m)
 
     def _proportional(self, merits: Floats) -> Floats:
-        return proportional(merits, self.k, self._rate())
+        return proportional(merits, self._known, self.k, self._rate())
 
 
 def regret(kind: str, family: str, replication: int, horizon: int, half_life: float) -> float:

@@ -25,7 +25,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Bools, Floats, Ints
 
 SINGLE = 0.6  # share of queries of one arm
 
@@ -240,7 +240,7 @@ class EvenHand(TermedLearner[SetPlan]):
         )
 
     @property
-    def _known(self) -> Any:
+    def _known(self) -> Bools:
         seen = np.any(self.evidence.seen, axis=0)
         return seen if self.prior is None else seen | self.prior.known
 
@@ -256,7 +256,7 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _proportional(self, merits: Floats) -> Floats:
         """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
-        return self._share_out(self.band.hold(merits), self._rate())
+        return self._share_out(self.band.hold(merits), self._known, self._rate())
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""

@@ -194,7 +194,7 @@ class FullSets(TermedLearner[FullSetPlan]):
 
     def _policy(self, found: Conclusions) -> Floats:
         values = shrink(*self._joined(found)) if len(self._before) else found.shrunk
-        return self._share_out(values, mixing_rate(self.queries, self.m))
+        return self._share_out(values, self._known, mixing_rate(self.queries, self.m))
 
     def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
         bounds = super()._bounds_of(terms, roster)

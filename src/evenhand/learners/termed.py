@@ -10,7 +10,7 @@ from evenhand.exchange import Plan, Roster
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.proportional import on_terms, proportional, room_for_uniform
 from evenhand.policy import Bounds, Group, Terms
-from evenhand.typing import Floats
+from evenhand.typing import Bools, Floats
 
 P = TypeVar("P", bound=Plan)
 
@@ -95,11 +95,11 @@ class TermedLearner(ExchangeableLearner[P]):
         super()._change(roster)
         self._bounds, self._barred = bounds, self._barred & set(roster.paused)
 
-    def _share_out(self, merits: Floats, rate: float) -> Floats:
+    def _share_out(self, merits: Floats, known: Bools, rate: float) -> Floats:
         """Marginals proportional to the merits, as far as terms and exploring allow."""
         if self.terms is None or self._bounds is None:
-            return proportional(merits, self.k, rate)
-        return on_terms(merits, self.k, self.terms, self._bounds, rate)
+            return proportional(merits, known, self.k, rate)
+        return on_terms(merits, known, self.k, self.terms, self._bounds, rate)
 
     def _uniform_share(self, policy: Floats, rate: float) -> float:
         """Share of uniformly drawn sets in the law of a policy."""
