@@ -131,8 +131,9 @@ class SQLiteConnection(Connection):
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(
-            path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-        )
+            path, timeout=PATIENCE, isolation_level=None, check_same_thread=False,
+            cached_statements=1024,
+        )  # fmt: skip
         # FULL, as in WAL mode NORMAL survives a killed process, but not a power cut
         for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
             self._db.execute(f"pragma {setting}")

@@ -20,7 +20,9 @@ from evenhand.service.replica import SERVED, make_learner
 from evenhand.service.seat import LEASE, Lost, Seat, elect
 
 TICK = 0.01  # seconds between looks at the database
-FOLD_EVERY = 0.1  # seconds, if rows are in stock
+FOLD_EVERY = 0.1  # seconds at least between folds, if rows are in stock
+FOLD_LATE = 1.0  # seconds at most
+FOLD_ROWS = 100  # rows that are worth a fold: what is folded is learnt when a plan is published
 LOOK_EVERY = 0.5  # seconds between looks for experiments
 FRESH = 3.0  # seconds for which a worker's word about its traffic counts
 log = logging.getLogger(__name__)
@@ -105,7 +107,8 @@ class Folder:
             # a long plan may be followed early: that makes its successor hardly staler
             least_left = max(ahead / 2, min(rate * EARLY, seat.published / 2))
             low = left.get(experiment, 0) <= least_left and not seat.archived
-            due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= FOLD_EVERY
+            every = min(FOLD_LATE, max(FOLD_EVERY, FOLD_ROWS / rate if rate else 0.0))
+            due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= every
             if low or due:
                 least = max(1, round(ahead)) if low else None
                 self._do(seat, partial(seat.work, least))
