@@ -108,7 +108,7 @@ def test_a_long_storm(tmp_path):
     try:
         service.call("POST", "/v1/experiments", NEW)
         with Clients([service], n=8) as clients:
-            killed = storm([service], clients, kills, random.Random(2), 3.0 * kills)
+            killed = storm([service], clients, kills, random.Random(2), 8.0 * kills)
         settled(service)
     finally:
         service.stop()
@@ -143,7 +143,7 @@ def test_a_long_storm_on_postgresql(hosts, postgresql):
     rng, total = random.Random(3), {"web_process": 0, "folder": 0, "postgresql": 0}
     with Clients(hosts, n=8) as clients:
         while sum(total.values()) < kills:
-            for what, n in storm(hosts, clients, 20, rng, 60.0).items():
+            for what, n in storm(hosts, clients, 20, rng, 160.0).items():
                 total[what] += n
             os.kill(postgresql.get_pid(), signal.SIGQUIT)  # at once, without a checkpoint
             total["postgresql"] += 1
