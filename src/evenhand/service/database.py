@@ -62,6 +62,13 @@ class Connection(ABC):
     def close(self) -> None:
         """Close it."""
 
+    def recent(self, column: str, seconds: float) -> str:
+        """A condition: a time is at most so long ago.
+
+        Times as far ahead were written before the clock was set back: nobody knows how long ago.
+        """
+        return f"({column}>{self.now}-{seconds} and {column}<{self.now}+{seconds})"
+
     def clock(self) -> float:
         """The database's clock now."""
         return float(self.execute(f"select {self.now}")[0][0])
