@@ -51,6 +51,15 @@ def test_but_not_for_long(tmp_path):
     assert with_committer(tmp_path, act) == "done"
 
 
+def test_it_ends_with_all_done(tmp_path):
+    async def act(committer, experiment):
+        waiting = [committer.do_later(lambda c: 1), committer.tell([Told(experiment, 0, 0, 0.5)])]
+        await asyncio.to_thread(committer.stop)
+        return await asyncio.gather(*waiting)
+
+    assert with_committer(tmp_path, act, delay=0.02) == [1, [tells.ACCEPTED]]
+
+
 def test_tellers_share_commits(tmp_path):
     """Four in closed loops, who would else be answered by turns, three and one."""
 

@@ -16,7 +16,7 @@ from evenhand.service.tells import Told
 MOST = 512  # pieces of work in a commit
 PAUSE = 0.05  # seconds between tries to connect
 LATER = 0.01  # seconds that work waits for a commit that is made anyway
-SHARE = 0.25  # of the last commit's time that the next waits for tellers who are due again
+SHARE = 0.25  # of the last commit's time that the next waits for clients who are due again
 LONGEST = 0.002  # seconds of such waiting
 
 
@@ -36,18 +36,18 @@ class Committer:
     """Groups commits. What it answers is durable.
 
     Work is handed over by the event loop and done by the thread: deques are safe between them, and
-    the thread is woken once per commit, not once per request. Tellers who wait for each other's
+    the thread is woken once per commit, not once per request. Clients who wait for each other's
     commits would fall into two groups that take turns; so the thread waits a little for as many as
-    were there around the last commit. One teller alone is never kept waiting.
+    were there around the last commit. One client alone is not kept waiting.
     """
 
     def __init__(self, source: Database, loop: asyncio.AbstractEventLoop) -> None:
         self._source, self._loop = source, loop
-        self._tells: deque[Work] = deque()
-        self._others: deque[Work] = deque()
+        self._soon: deque[Work] = deque()
+        self._later: deque[Work] = deque()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._rung = self._gathering = self._stopping = False
-        self._expected, self._patience = 1, 0.0
+        self._expected, self._came, self._patience = 1, 0, 0.0
         self._c: Connection | None = None
         self.commits = self.failures = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -55,25 +55,25 @@ class Committer:
 
     def tell(self, told: list[Told]) -> "asyncio.Future[list[str]]":
         """Record rewards; the future has a word for each."""
-        waiter = self._loop.create_future()
-        self._tells.append(Work(waiter, told, None))
-        if self._gathering and len(self._tells) >= self._expected:
-            self._bell.put(None)
-        self.hurry()
-        return waiter
+        return self._submit(told, None)
 
     def do(self, function: Callable[[Connection], Any]) -> "asyncio.Future[Any]":
         """Call a function inside the next transaction."""
-        waiter = self._loop.create_future()
-        self._others.append(Work(waiter, [], function))
-        self.hurry()
-        return waiter
+        return self._submit([], function)
 
     def do_later(self, function: Callable[[Connection], Any]) -> "asyncio.Future[Any]":
         """Call a function inside a transaction that is made anyway, if one comes soon."""
         waiter = self._loop.create_future()
-        self._others.append(Work(waiter, [], function))
+        self._later.append(Work(waiter, [], function))
         self._loop.call_later(LATER, self.hurry)
+        return waiter
+
+    def _submit(self, told: list[Told], function: Callable[[Connection], Any] | None) -> Any:
+        waiter = self._loop.create_future()
+        self._soon.append(Work(waiter, told, function))
+        if self._gathering and len(self._soon) >= self._expected:
+            self._bell.put(None)
+        self.hurry()
         return waiter
 
     def hurry(self) -> None:
@@ -100,19 +100,20 @@ class Committer:
 
     def _gathered(self) -> list[Work]:
         """Wait for work and return what there is."""
-        if not self._tells:
+        if not self._soon and not self._stopping:
             self._bell.get()
-        if len(self._tells) < self._expected and self._patience:
-            self._gathering = True
+        self._gathering = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._bell.get_nowait()  # rung for those who are seen now
+        if len(self._soon) < self._expected and not self._stopping:
             with contextlib.suppress(queue.Empty):
                 self._bell.get(timeout=self._patience)
-            self._gathering = False
+        self._gathering = False
         self._rung = False  # before looking: who comes now rings again
-        work = list[Work]()
-        for waiting in (self._tells, self._others):
-            while waiting and len(work) < MOST:
-                work.append(waiting.popleft())
-        return work
+        work = _taken(self._soon, MOST)
+        self._came = len(work)
+        return work + _taken(self._later, MOST - len(work))
 
     def _commit(self, work: list[Work]) -> list[tuple[Work, Any]]:
         """Do all of the work in one transaction; return results, or what went wrong."""
@@ -133,7 +134,7 @@ class Committer:
             failed = Unavailable(str(error).strip())
             return [(one, failed) for one in work]
         self._patience = min(LONGEST, SHARE * (time.perf_counter() - start))
-        self._expected = sum(1 for one in work if one.told) + len(self._tells)
+        self._expected = self._came + len(self._soon)
         return list(zip(work, results, strict=True))
 
     def _do_all(self, c: Connection, work: list[Work]) -> list[Any]:
@@ -151,6 +152,10 @@ class Committer:
             except Exception as error:  # a refusal: functions refuse before they write
                 results.append(error)
         return results
+
+
+def _taken(waiting: deque[Work], most: int) -> list[Work]:
+    return [waiting.popleft() for _ in range(min(len(waiting), most))]
 
 
 def _finish(results: list[tuple[Work, Any]]) -> None:
