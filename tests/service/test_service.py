@@ -295,6 +295,16 @@ def test_an_arm_that_has_just_joined_is_shown_by_its_name(service):
     assert shown == {*ARMS, "new 1", "new 2", "new 3"}
 
 
+def test_where_files_cannot_be_locked_it_says_so_and_the_rest_works():
+    """As on Windows, which has no fcntl."""
+    code = "import sys; sys.modules['fcntl'] = None; sys.argv[:] = ['evenhand', 'serve']; "
+    code += "import evenhand.learners; from evenhand.cli import entry; entry()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the service locks files the POSIX way")
+    assert "Traceback" not in done.stderr
+
+
 def test_strangers_cannot_fill_the_memory_with_paths(service):
     for i in range(20):
         assert service.call("GET", f"/made-up-{i}", key=None)[0] == 401

@@ -4,7 +4,6 @@ Statements are written with ``?`` for values. What the two say differently is an
 ``now`` (the database's clock, in seconds since 1970) and ``skip_locked``.
 """
 
-import fcntl
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -12,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from evenhand.service import locks
 
 try:
     import psycopg
@@ -161,7 +162,7 @@ class SQLiteConnection(Connection):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all or nothing; durable when it is left."""
-        fcntl.flock(self._turn, fcntl.LOCK_EX)  # the kernel frees it when a process dies
+        locks.lock(self._turn)
         try:
             self._db.execute("begin immediate")
             try:
@@ -172,7 +173,7 @@ class SQLiteConnection(Connection):
                     self._db.execute("rollback")
                 raise
         finally:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
+            locks.unlock(self._turn)
 
     def share(self, experiments: Iterable[int]) -> None:
         """Nothing to do: one transaction writes at a time."""
