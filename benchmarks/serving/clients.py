@@ -60,9 +60,15 @@ class Caller:
 
 
 def pairs_per_second(
-    port: int, key: str, clients: int, seconds: float, batch: int = 1, name: str = "x"
+    port: int,
+    key: str,
+    clients: int,
+    seconds: float,
+    batch: int = 1,
+    name: str = "x",
+    shown: bool = False,
 ) -> float:
-    """Rows asked and told per second, each client one row or a batch at a time."""
+    """Rows asked, confirmed if they are to be, and told per second, each client so many at once."""
     done, stop = [0] * clients, time.perf_counter() + seconds
     path = f"/v1/experiments/{name}"
 
@@ -70,6 +76,8 @@ def pairs_per_second(
         caller = Caller(port, key)
         while time.perf_counter() < stop:
             rows = caller.post(f"{path}/ask", {"n": batch})["decisions"]
+            if shown:
+                caller.post(f"{path}/shown", {"ids": [row["id"] for row in rows]})
             tells = [{"id": row["id"], "reward": 0.5} for row in rows]
             words = caller.post(f"{path}/tell", {"tells": tells})["results"]
             done[i] += words.count("accepted")
