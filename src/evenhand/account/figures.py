@@ -96,12 +96,13 @@ def off_due(account: Account) -> float | None:
 
 
 def happenings(account: Account) -> list[tuple[int, str, str]]:
-    """What happened to arms that are there: after how many queries, to whom, and what."""
+    """What happened to arms that are there, and to terms: when, in queries, to whom, and what."""
     found = [
         (int(joined), account.label(i), "joined")
         for i, joined in enumerate(account.joined.tolist())
         if joined > 0
     ]
+    found += [(queries, "terms", "were changed") for queries in account.agreed]
     for queries, arm, alone in account.changes or ():
         if np.any(account.arms == arm):
             what = "was noticed to bring something else" + ("" if alone else " with others")
