@@ -10,7 +10,17 @@ from importlib import import_module
 from benchmarks import page
 from benchmarks.harness import machine
 
-ALL = ["cascades", "runs", "designs", "samples", "merits", "slow", "footprint", "growth"]
+ALL = [
+    "cascades",
+    "networks",
+    "runs",
+    "designs",
+    "samples",
+    "merits",
+    "slow",
+    "footprint",
+    "growth",
+]
 EVERY = [*ALL, "pages", "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 

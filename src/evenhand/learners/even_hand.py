@@ -28,7 +28,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Bools, Floats, Ints
 
 SINGLE = 0.6  # share of queries of one arm
 
@@ -243,7 +243,7 @@ class EvenHand(TermedLearner[SetPlan]):
         )
 
     @property
-    def _known(self) -> Any:
+    def _known(self) -> Bools:
         seen = np.any(self.evidence.seen, axis=0)
         return seen if self.prior is None else seen | self.prior.known
 

@@ -13,7 +13,7 @@ from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.proportional import on_terms, proportional, room_for_uniform
 from evenhand.policy import Bounds, Terms
 from evenhand.policy import Group as Together
-from evenhand.typing import Floats
+from evenhand.typing import Bools, Floats
 
 P = TypeVar("P", bound=Plan)
 
@@ -92,11 +92,16 @@ class TermedLearner(ExchangeableLearner[P]):
         super()._change(roster)
         self._bounds, self.barred = bounds, self.barred & set(roster.paused)
 
+    @property
+    @abstractmethod
+    def _known(self) -> Bools:
+        """Whether anything is known of each arm (m,)."""
+
     def _share_out(self, merits: Floats, rate: float) -> Floats:
         """Marginals proportional to the merits, as far as terms and exploring allow."""
         if self.terms is None or self._bounds is None:
-            return proportional(merits, self.k, rate)
-        return on_terms(merits, self.k, self.terms, self._bounds, rate)
+            return proportional(merits, self._known, self.k, rate)
+        return on_terms(merits, self._known, self.k, self.terms, self._bounds, rate)
 
     @abstractmethod
     def _wanted(self) -> tuple[Floats, float]:
@@ -109,7 +114,7 @@ class TermedLearner(ExchangeableLearner[P]):
         bounds, (merits, rate) = self._bounds, self._wanted()
         limits = zip(self.terms.groups, bounds.group_low, bounds.group_high, strict=True)
         return said | {
-            "without_terms": proportional(merits, self.k, rate),
+            "without_terms": proportional(merits, self._known, self.k, rate),
             "floors": bounds.low,
             "caps": bounds.high,
             "group": bounds.group,

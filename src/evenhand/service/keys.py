@@ -121,10 +121,14 @@ class Keyring:
         """
         for name, value in headers:
             if name == b"authorization":
-                if value[:7].lower() != b"bearer ":
-                    return None
-                return self._keys.get(hashed(value[7:]))
+                return self.of(value)
         return None
+
+    def of(self, value: bytes | None) -> Key | None:
+        """Return the key of an ``Authorization`` header."""
+        if value is None or value[:7].lower() != b"bearer ":
+            return None
+        return self._keys.get(hashed(value[7:]))
 
 
 def read(c: Connection) -> list[tuple[Any, ...]]:

@@ -128,4 +128,4 @@ async def export_parquet(request: Request) -> Answer:
 
 def folder_alive(c: Connection) -> bool:
     """Whether a folder has been at work in the last seconds."""
-    return bool(c.execute(f"select 1 from demand where exp=0 and at>{c.now}-5"))
+    return bool(c.execute(f"select 1 from demand where exp=0 and {c.recent('at', 5.0)}"))

@@ -32,7 +32,7 @@ def elect(c: Connection, experiment: int, holder: str) -> int | None:
 
     A file has one service, which starts one folder: there it need not be free.
     """
-    free = "" if c.one_service else f" and until<{c.now}"
+    free = "" if c.one_service else f" and not {held(c)}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "
@@ -40,6 +40,14 @@ def elect(c: Connection, experiment: int, holder: str) -> int | None:
             (holder, LEASE, experiment),
         )
     return taken[0][0] if taken else None
+
+
+def held(c: Connection) -> str:
+    """A condition on rows of ``folders``: somebody has the experiment.
+
+    A lease far ahead was taken before the clock was set back: its holder renews it, or is gone.
+    """
+    return f"(until>{c.now} and until<{c.now}+{2 * LEASE})"
 
 
 class Seat:
@@ -181,6 +189,12 @@ class Seat:
         with self.proven():
             recovery.write_snapshot(self.c, self.experiment, self.replica)
         self.snapped = self.replica.seq
+
+    def leave(self) -> None:
+        """Write a snapshot and free the lease."""
+        with self.proven() as c:
+            recovery.write_snapshot(c, self.experiment, self.replica)
+            c.execute("update folders set until=0, holder=null where exp=?", (self.experiment,))
 
     def _unfolded(self, before: int | None = None) -> list[tuple[int, int, float | None]]:
         """Mark rewards as taken in by the next entry, and return them."""

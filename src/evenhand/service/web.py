@@ -199,7 +199,7 @@ class App:
             "seconds_since_look": {"": worker.loop.time() - worker.polled},
             "asked_rows_total": {label: s.asked for label, s in own.items()},
             "unlearnt_rows_total": {label: s.unlearnt for label, s in own.items()},
-            "leased_rows": {label: s.left for label, s in own.items()},
+            "leased_rows": {label: len(s.rows) for label, s in own.items()},
             "rows_per_second": {label: s.rate for label, s in own.items()},
         }
         return Answer(self.metrics.text(gauges).encode(), kind="text/plain; version=0.0.4")
