@@ -2,12 +2,13 @@
 
 import http.client
 import re
+from dataclasses import replace
+from functools import cache
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
-from evenhand.account import Account
 from evenhand.convergence import nearness
 from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand
@@ -215,41 +216,42 @@ def test_all_is_well_and_nothing_is_said():
     assert pages_overview.state(view(), facts()).words == "running"
 
 
+@cache
 def played(told, seed=1):
     rng = np.random.default_rng(seed)
-    worth = rng.uniform(0.02, 0.3, 12)
-    game, learner = NoisyOr(worth, 1.0), EvenHand(m=12, k=3, seed=seed)
+    game, learner = NoisyOr(rng.uniform(0.02, 0.3, 12), 1.0), EvenHand(m=12, k=3, seed=seed)
     while learner.queries < told:
         batch = learner.ask()
         learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
-    return game, learner
+    return game, learner.account()
 
 
 def test_the_distance_is_about_what_it_is_said_to_be():
-    """Over several runs, the truth is mostly within the limits, and not always."""
-    ratios, inside = [], 0
-    for seed in range(8):
-        game, learner = played(3000, seed)
+    """Over some runs the truth is about what is said; with errors of a quarter it is not."""
+    ratios, wrong, inside = [], [], 0
+    for seed in range(5):
+        game, account = played(1500, seed)
         truth = fair_policy(game.kshapley(3), 3)
-        apart = 0.5 * np.abs(learner.marginals - truth).sum() / 3
-        said = nearness(learner.account())
+        apart = 0.5 * np.abs(account.due - truth).sum() / 3
+        said = nearness(account)
+        assert said.low < said.distance < said.high
         ratios.append(said.distance / apart)
         inside += said.low <= apart <= said.high
-        assert said.low < said.distance < said.high
+        wrong.append(nearness(replace(account, stderr=account.stderr / 4)).distance / apart)
     assert 0.6 < np.median(ratios) < 1.6
-    assert inside >= 4
+    assert inside >= 2
+    assert np.median(wrong) < 0.6
 
 
 def test_the_distance_shrinks_and_arms_without_errors_say_nothing():
-    few, many = (nearness(played(n)[1].account()).distance for n in (500, 8000))
-    assert many < 0.5 * few
+    few, many = (nearness(played(n)[1]).distance for n in (100, 1500))
+    assert many < 0.6 * few
     assert nearness(EvenHand(m=4, k=2, seed=1).account()) is None
     assert rewards_until(0.1, 100, 0.05) == pytest.approx(300.0)
 
 
 def test_it_is_said_when_it_will_be_near():
-    account = played(500)[1].account()
-    assert isinstance(account, Account)
+    account = played(100)[1]
 
     def said(rate, **numbers):
         usual = {"told": 10_000, "distance": 0.10, "low": 0.08, "high": 0.12}
