@@ -142,6 +142,7 @@ def test_odd_addresses_are_answered_kindly(inside, home):
         assert status == 404, path
         assert "text/html" in headers["content-type"]
     assert inside.send("GET", f"{home}/plans?day=x")[0] == 400
+    assert inside.send("GET", f"{home}?" + "a=1&" * 60)[0] == 400
     assert inside.send("GET", f"{home}/plans?day=1971-01-01")[0] == 404
     assert inside.send("GET", f"{home}/plans?day=2999-01-01&clock=10:00")[0] == 200
 
