@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import __version__
-from evenhand.account import Account, explain
+from evenhand.account import Account, explain, figures
 from evenhand.convergence import nearness
 from evenhand.learners import Learner
 from evenhand.pages.charts import TimeChart, bars
 from evenhand.pages.render import render
 from evenhand.pages.words import number, percent
-from evenhand.portrait import figures
 
 MOST = 300  # arms of a page, each with its reasons
 KINDS = {

@@ -122,7 +122,7 @@ class Folder:
         try:
             work()
             seat.snapshot_if_due()
-            report.write_if_due(seat)
+            self._report(seat)
         except Lost:
             log.warning("lost", extra={"experiment": seat.name, "fence": seat.fence})
             self.seats.pop(seat.experiment, None)
@@ -130,6 +130,17 @@ class Folder:
             raise
         except Exception as error:
             self._break(seat.experiment, seat.name, error)
+
+    def _report(self, seat: Seat) -> None:
+        """Write a report if one is due; learning does not depend on whether that works."""
+        try:
+            report.write_if_due(seat)
+        except Lost:
+            raise
+        except ERRORS:
+            raise
+        except Exception:
+            log.exception("no report", extra={"experiment": seat.name})
 
     def _break(self, experiment: int, name: str, error: Exception) -> None:
         log.exception("broken", extra={"experiment": name})
