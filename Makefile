@@ -11,6 +11,8 @@ READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
 DOCS   := $(VENV)/.ready-docs
+# tests start many processes: where bytecode is not kept, each compiles every module again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: test types design-tests demo slow docs figures bench format clean-cache clean
 
