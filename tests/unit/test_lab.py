@@ -269,7 +269,7 @@ def test_a_dask_cluster_gives_the_same_bits(tiny, tiny_results, tmp_path):
     distributed = pytest.importorskip("dask.distributed")
     store = Store(tmp_path)
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
+        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", processes=True
     ) as dask:
         run_missing(tiny.all_cells(), store, cluster(dask.scheduler_address))
     cells = tiny.all_cells()
