@@ -220,3 +220,14 @@ def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
         for j in range(s):
             for r in range(sizes[i, j]):
                 asked[orders[i, r]] += times[i]
+
+
+@compiled
+def note_arms(last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
+    """Note the number of the last query with each arm, given how many came before these rows."""
+    at = start
+    for i in range(len(orders)):
+        for j in range(sizes.shape[1]):
+            at += times[i]
+            for r in range(sizes[i, j]):
+                last[orders[i, r]] = at
