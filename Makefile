@@ -12,14 +12,15 @@ READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
 DOCS   := $(VENV)/.ready-docs
+# tests start many processes: where bytecode is not kept, each compiles every module again
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test types design-tests demo paper slow docs figures bench format clean-cache clean
+.PHONY: test types tests demo paper slow docs figures bench format clean-cache clean
 
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --no-print-directory --jobs=2 types design-tests
-	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
+	$(MAKE) --no-print-directory --jobs=2 types tests
 
 types: $(READY)
 	$(BIN)/mypy
@@ -27,8 +28,9 @@ types: $(READY)
 
 # one core compiles what most other tests use while the other checks types; the two processes that
 # follow find it on disk instead of compiling it twice
-design-tests: $(READY)
+tests: $(READY)
 	$(BIN)/pytest -q tests/contract/test_design.py
+	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
 
 demo: $(READY)
 	mkdir -p demo
