@@ -10,8 +10,18 @@ from importlib import import_module
 from benchmarks import page
 from benchmarks.harness import machine
 
-ALL = ["cascades", "runs", "designs", "samples", "merits", "slow", "footprint", "growth"]
-EVERY = [*ALL, "service", "gpu"]  # need wrk and free cores, or a card: only by name
+ALL = [
+    "cascades",
+    "networks",
+    "runs",
+    "designs",
+    "samples",
+    "merits",
+    "slow",
+    "footprint",
+    "growth",
+]
+EVERY = [*ALL, "pages", "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 
 def main(names: list[str]) -> None:

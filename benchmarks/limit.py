@@ -22,9 +22,10 @@ from evenhand.exchange import Rows
 from evenhand.games import Game
 from evenhand.lab.games import build_game
 from evenhand.lab.ratios import log_ratio
-from evenhand.learners import EvenHand, evidence
+from evenhand.learners import EvenHand
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.inference import Conclusions, Free, Hyper
+from evenhand.learners.free import Free, add_rewards
+from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.model import Forecast
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import Seed, stream
@@ -123,7 +124,7 @@ class KnownValues(Evidence):
         looks = np.full((len(sizes), self.k + 3), np.nan)  # there is no model of noise
         looks[:, -1] = rewards[:, 0] - self.truth.look(rows.orders, sizes)
         free = self.singles, self.weighted, self.together, self.expected
-        told, largest = evidence.add_rewards(*free, *rows, rewards, looks)
+        told, largest = add_rewards(*free, *rows, rewards, looks)
         self.told += told
         self.largest = max(self.largest, largest)
 

@@ -57,7 +57,7 @@ def test_standard_errors_of_the_learner_tell_the_truth():
     for _ in range(300):
         evidence = FullEvidence(5, 2)
         for mixing in (0.5, 0.3, 0.2, 0.1):
-            policy = proportional(evidence.renew().shrunk, 2, mixing)
+            policy = proportional(evidence.renew().shrunk, np.ones(5, bool), 2, mixing)
             rows = FullSetPlan(0, np.arange(5), 2, policy, mixing).draw(150, rng)
             evidence.absorb(rows, game.pull(rows.orders, rows.sizes, rng))
         found = evidence.estimate()

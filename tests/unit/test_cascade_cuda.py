@@ -282,6 +282,24 @@ def test_reverse_reachable_credits_are_those_of_the_live_edge_graphs(make, by_wa
 
 
 @places
+@pytest.mark.parametrize("roots", [[[4, 0]], [[1, 3, 3], [2, 0, 4], [0, 0, 1]]])
+def test_reverse_reachable_sets_of_given_roots(make, roots, monkeypatch):
+    monkeypatch.setattr(cascade_cuda, "CHUNK", 10)  # two rounds at a time
+    game, rounds, m = make(EDGES, 5, CHANCES), 3, 5
+    shares = np.linspace(1.0, 0.3, m + 1)
+    mean, stderr = game.reverse_rounds(shares, rounds, np.random.default_rng(8), np.array(roots))
+    credits = np.zeros((rounds, m))
+    for i, key in enumerate(draw_keys(rounds, np.random.default_rng(8)).tolist()):
+        row = roots[i % len(roots)]
+        for column, root in enumerate(row):
+            turned = [edge[::-1] for edge in EDGES]
+            members = reference_members(turned, CHANCES, [root], column, key)
+            credits[i, members] += shares[len(members)] / len(row)
+    np.testing.assert_allclose(mean, credits.mean(axis=0), atol=1e-15)
+    np.testing.assert_allclose(stderr, credits.std(axis=0, ddof=1) / rounds**0.5, atol=1e-15)
+
+
+@places
 def test_merits_do_not_depend_on_how_rounds_are_cut(make, monkeypatch):
     game = make(EDGES, 5, CHANCES)
     whole = merit.reverse_reachable(game, 3, 500, np.random.default_rng(8))

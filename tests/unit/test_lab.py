@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks import again
 from typer.testing import CliRunner
 
 import evenhand
@@ -265,15 +267,80 @@ def test_packed_results_read_like_the_cells(tiny, tiny_results, tmp_path):
     assert len(pandas.read_parquet(path)) == len(tiny.all_cells())
 
 
-def test_a_dask_cluster_gives_the_same_bits(tiny, tiny_results, tmp_path):
+DEADLY = """
+import os
+from pathlib import Path
+
+import numpy as np
+
+from evenhand.games import NoisyOr
+
+
+def deadly(marks, deaths):
+    for i in range(deaths):
+        try:
+            (Path(marks) / str(i)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        os._exit(1)
+    return NoisyOr(np.linspace(0.1, 0.9, 5))
+"""
+
+
+@contextmanager
+def two_processes():
+    """A Dask cluster; gives the address of its scheduler."""
     distributed = pytest.importorskip("dask.distributed")
-    store = Store(tmp_path)
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
-    ) as dask:
-        run_missing(tiny.all_cells(), store, cluster(dask.scheduler_address))
-    cells = tiny.all_cells()
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as found:
+        yield found.scheduler_address
+
+
+def test_a_dask_cluster_gives_the_same_bits(tiny, tiny_results, tmp_path):
+    cells, store = tiny.all_cells(), Store(tmp_path)
+    with two_processes() as address:
+        run_missing(cells, store, cluster(address))
     assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
+
+
+@pytest.mark.slow
+def test_a_dead_worker_costs_its_cell_only(tiny, tiny_results, tmp_path):
+    dask = pytest.importorskip("dask")
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    kind, cells, deadly = f"{tmp_path / 'deadly.py'}:deadly", tiny.all_cells(), []
+    for name, deaths in (("once", 1), ("always", 100)):
+        (tmp_path / name).mkdir()
+        game = {"kind": kind, "marks": str(tmp_path / name), "deaths": deaths}
+        deadly.append(Cell(game, 2, {"kind": "urs"}, 600, 1, 1))
+    store = Store(tmp_path / "results")
+    said = r"1 cells killed their workers, the first is Cell\(urs on .*always"
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        two_processes() as address,
+        pytest.raises(RuntimeError, match=said),
+    ):
+        run_missing([*cells, *deadly], store, cluster(address))
+    assert equal_but_for_timing(store.read(cells), tiny_results.read(cells))
+    assert store.finished(deadly) == {deadly[0].id}
+
+
+def test_kept_cells_are_drawn_from_every_line_and_compared_number_by_number(
+    tiny, tiny_results, tmp_path
+):
+    results = tiny_results.read()
+    drawn = again.sample(results, 2, 1000, seed=1)
+    assert sorted(drawn["learner"].value_counts()["count"]) == [2, 2]
+    assert {cell.id for cell in again.cells_of(drawn)} == set(drawn["id"])
+    assert again.same_bits(drawn, drawn.sort("horizon"))
+    assert again.largest_distance(drawn, drawn) == 0.0
+    off = drawn.with_columns(regret=pl.col("regret") * (1 + 1e-6))
+    assert not again.same_bits(drawn, off)
+    assert 1e-9 < again.largest_distance(off, drawn) <= 1.1e-6
+    twice = drawn.with_columns(seconds=2 * pl.col("seconds"))
+    long = drawn.with_columns(horizon=pl.lit(10**6))
+    before, here = again.core_hours(long, long, twice)
+    assert here == pytest.approx(2 * before)
 
 
 def test_figures_show_the_results(tiny, tiny_results):

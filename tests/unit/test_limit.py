@@ -95,7 +95,7 @@ def test_without_noise_it_asks_as_even_hand_would_that_knew_the_merits(make):
     while learner.queries < 2000:
         batch = learner.ask()
         learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
-    due = proportional(kshapley(game, K), K, learner.plan.mixing)
+    due = proportional(kshapley(game, K), np.ones(game.m, bool), K, learner.plan.mixing)
     assert learner.plan.marginals == pytest.approx(due, abs=1e-9)
 
 

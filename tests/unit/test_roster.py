@@ -18,6 +18,7 @@ from evenhand.learners.inference import Hyper
 from evenhand.learners.model import expectations
 from evenhand.learners.posterior import Information
 from evenhand.merit import exact
+from evenhand.policy import Terms
 from tests.unit.test_posterior import Case, some_forecast
 
 M, K = 6, 3
@@ -241,17 +242,29 @@ GAMES = {
 
 @pytest.mark.parametrize("kind", LEARNERS)
 @pytest.mark.parametrize("name", GAMES)
-def test_a_newcomer_starts_near_an_even_share(name, kind):
-    """At once, or after ten queries per arm; in between few rewards may have put all others off."""
+def test_a_newcomer_starts_with_an_even_share(name, kind):
     learner, even = kind(12, 4, seed=1), 4 / 13
-    for arm, queries in enumerate((0, 120, 400), start=12):
+    for arm, queries in enumerate((0, 5, 15, 40, 80, 400), start=12):
         play(learner, GAMES[name], queries, seed=arm)
         assert learner.add(1) == [arm]
-        assert learner.marginals[-1] == pytest.approx(even, rel=0.2)
+        assert learner.marginals[-1] == pytest.approx(even, rel=1e-9)
         batch = learner.ask(1)
-        assert batch.exposure.q[-1] == pytest.approx(even, rel=0.2)
+        assert batch.exposure.q[-1] == pytest.approx(even, rel=1e-9)
         assert batch.exposure.q.sum() == pytest.approx(4)
         learner.retire(arm)
+
+
+def test_a_newcomer_starts_with_an_even_share_but_for_terms():
+    learner = play(EvenHand(12, 4, seed=1), GAMES["shop"], 300)
+    learner.change_terms(Terms(power=2.0))
+    learner.add(1)
+    assert learner.marginals[-1] == pytest.approx(4 / 13, rel=1e-6)
+    learner.retire(12)
+    learner.change_terms(Terms(floors={0: 0.6}, caps={2: 0.1}, unit="marginals"))
+    learner.add(1)
+    assert learner.marginals[0] >= 0.6 - 1e-9
+    assert learner.marginals[2] <= 0.1 + 1e-9
+    assert learner.marginals.sum() == pytest.approx(4)
 
 
 @pytest.mark.parametrize("kind", LEARNERS)

@@ -168,7 +168,7 @@ def test_the_policy_on_terms_is_as_near_as_lemma_4_says():
         scores = np.maximum(merit + rng.normal(size=len(merit)) * rng.choice([0.01, 0.3, 2.0]), 0)
         mixing = rng.choice([0.5, 0.1, 0.01])
         even = alike(bounds, k)
-        policy = on_terms(scores, k, Terms(), bounds, mixing)
+        policy = on_terms(scores, np.ones(len(merit), bool), k, Terms(), bounds, mixing)
         low, high = mixing * even, 1.0 - mixing * (1.0 - even)
         beyond = np.maximum(low - due, 0.0).sum() + np.maximum(due - high, 0.0).sum()
         assert beyond <= 2.0 * mixing * k + 1e-12

@@ -59,19 +59,43 @@ def local(workers: int) -> Executor:
 
 
 def cluster(address: str) -> Executor:
-    """Run cells on the Dask cluster whose scheduler is at an address."""
+    """Run cells on the Dask cluster whose scheduler is at an address.
+
+    A cell whose worker dies is run again by another. Those that Dask gives up, as they were at
+    several workers that died, are run once more in the end, one at a time, since it may have been
+    a neighbour's fault; what then fails is left out and named.
+    """
 
     def run(cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
         try:
-            from dask.distributed import Client
+            from dask.distributed import Client, KilledWorker
             from dask.distributed import as_completed as dask_completed
         except ImportError:
             raise ImportError(
                 "running on a Dask cluster needs dask; install evenhand[cluster]"
             ) from None
         with Client(address) as client:  # type: ignore[no-untyped-call]
+            suspects, lost = [], []
             futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
             for future in dask_completed(list(futures)):  # type: ignore[no-untyped-call]
-                yield futures[future], future.result()
+                cell = futures.pop(future)  # lets the cluster forget what it brought
+                try:
+                    record = future.result()
+                except KilledWorker:
+                    suspects.append(cell)
+                else:
+                    yield cell, record
+            for cell in suspects:
+                try:
+                    record = client.submit(run_cell, cell, pure=False).result()
+                except KilledWorker:
+                    lost.append(cell)
+                else:
+                    yield cell, record
+        if lost:
+            raise RuntimeError(
+                f"{len(lost)} cells killed their workers, the first is {lost[0]}; all others are "
+                "done and kept: give workers more memory and run the same again"
+            )
 
     return run

@@ -16,60 +16,14 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
-from evenhand.learners.inference import Conclusions, Free, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets, sinking
+from evenhand.learners.accounting import Counted
+from evenhand.learners.free import Free, add_rewards, free_merits
+from evenhand.learners.inference import Conclusions, Hyper
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, rates, sinking
 from evenhand.learners.posterior import Information
-from evenhand.typing import Bools, Floats, Ints, Shorts, Singles, compiled
+from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
-
-
-@compiled
-def add_rewards(
-    singles: Floats,
-    weighted: Floats,
-    together: Floats,
-    expected: Floats,
-    orders: Ints,
-    sizes: Ints,
-    weights: Floats,
-    rewards: Floats,
-    looks: Floats,
-) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
-
-    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
-    Returns how many rewards there were, and the largest of their weights.
-    """
-    k = orders.shape[1]
-    told, largest = 0, 0.0
-    for i in range(len(orders)):
-        r, y = sizes[i, 0], rewards[i, 0]
-        if np.isnan(y):
-            continue
-        told += 1
-        if r == 1:
-            cell = singles[orders[i, 0]]
-            cell[0] += 1.0
-            cell[1] += y
-            cell[2] += y * y
-            cell[3] += y * y * y
-            cell[4] += y * y * y * y
-            continue
-        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
-        for j in range(r):
-            a, w = orders[i, j], weights[i, j]
-            largest = max(largest, w)
-            cell = together[a]
-            cell[0] += 1.0
-            cell[1] += surprise
-            cell[2] += surprise * surprise
-            cell = weighted[r - 2, a]
-            cell[0] += w
-            cell[1] += w * (surprise + expected[r - 1, a])
-            cell[2] += w * w
-            cell[3] += w * w * variance
-    return told, largest
 
 
 def fields(m: int, k: int) -> Fields:
@@ -261,7 +215,7 @@ class Evidence:
         sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
         add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
         slopes = np.zeros((self.m, 2))
-        sinking(orders, looks, forecast.worth, forecast.gamma, slopes)
+        sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
         return sums, Kept(orders, looks, slopes)
 
     def branch(self) -> "Evidence":
@@ -290,6 +244,11 @@ class Evidence:
         if self._found is None:
             self._found = self._conclude()
         return self._found
+
+    def counted(self) -> Counted:
+        """Return how many rewards it rests on."""
+        alone, company = self.singles[:, 0].astype(np.int64), self.together[:, 0].astype(np.int64)
+        return Counted(self.told, alone, company, self.start.astype(np.int64))
 
     @property
     def upcoming(self) -> tuple[Floats, Floats]:
@@ -418,7 +377,8 @@ class Evidence:
 
     def _free(self, forecast: Forecast) -> Free:
         weighted = self._with_carried(forecast.expected)
-        return inference.free_merits(self.singles, weighted, forecast, self.low)
+        few = inference.BELIEFS.few
+        return free_merits(self.singles, weighted, forecast, self.low, few)
 
     def _with_carried(self, expected: Floats) -> Floats:
         """All sums of weighted means, those carried over completed by what is expected."""

@@ -1,7 +1,7 @@
 """Merits by a model and merits without one, from the sums of the evidence, put together.
 
-:func:`fit` takes one step towards the posterior of the model's parameters; :func:`free_merits`
-needs no model; :func:`weigh` puts the two together.
+:func:`fit` takes one step towards the posterior of the model's parameters; :func:`weigh` puts
+merits by the model and those of :mod:`evenhand.learners.free` together.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
+from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
 from evenhand.learners.noise import curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
@@ -108,15 +109,6 @@ class Fit(NamedTuple):
     posterior: Posterior
     forecast: Forecast
     hyper: Hyper
-
-
-class Free(NamedTuple):
-    """Merits and variances (m,) without any model, and those of the sum of all merits."""
-
-    merit: Floats
-    variance: Floats
-    level: float
-    level_variance: float
 
 
 def fit(
@@ -248,28 +240,6 @@ def weigh(
     return Conclusions(
         merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
     )
-
-
-def free_merits(singles: Floats, weighted: Floats, forecast: Forecast, low: float) -> Free:
-    """Merits for which the forecast need not be right."""
-    k, m = forecast.expected.shape
-    means, variance = forecast.expected.copy(), np.full((k, m), np.inf)
-    n, alone = singles[:, 0], singles[:, 0] > 0.0
-    noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
-    means[0] = forecast.worth
-    np.divide(singles[:, 1], n, out=means[0], where=alone)
-    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
-    w, wz, w2, w2v = np.moveaxis(weighted, 2, 0)
-    seen = w > 0.0
-    square = np.where(seen, w * w, 1.0)
-    np.divide(wz, w, out=means[1:], where=seen)
-    np.divide(w2v * (1.0 + BELIEFS.few * w2 / square), square, out=variance[1:], where=seen)
-    level, level_variance = means[-1].mean() * m / k, variance[-1].sum() / k
-    scale = np.ones(k)
-    scale[:-1] = m / (m - np.arange(1.0, k))
-    offset = float(scale[:-1] @ means[:-1].mean(axis=1))
-    free = (scale @ means - offset) / k, scale**2 @ variance / k**2
-    return Free(*free, float(level), float(level_variance))
 
 
 def _mean_of(total: float, free: float, believed: float, arms: float) -> float:

@@ -6,8 +6,8 @@ import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.learners.learner import MAX_BATCH
-from evenhand.policy import Bounds, Terms, clip_to_sum, project
-from evenhand.typing import Floats
+from evenhand.policy import Bounds, Terms, clip_to_sum, find_scale, project
+from evenhand.typing import Bools, Floats
 
 ROOM = 0.9  # with all of it, some arm could be in uniform sets only
 GROWTH = 0.01  # a policy serves this share of the queries so far
@@ -18,24 +18,39 @@ def mixing_rate(queries: int, m: int) -> float:
     return min(0.5, (1.0 + queries / m) ** (-1.0 / 3.0))
 
 
-def proportional(merit: Floats, k: int, mixing: float) -> Floats:
-    """Marginals proportional to the merits, those below 0 counted as 0, with room for mixing."""
+def proportional(merit: Floats, known: Bools, k: int, mixing: float) -> Floats:
+    """Marginals proportional to the merits, those below 0 counted as 0, with room for mixing.
+
+    Arms that are not ``known`` get an even share, k/m, whatever their merit says.
+    """
     share = k / len(merit)
+    low, high = mixing * share, 1.0 - mixing * (1.0 - share)
     top = max(float(merit.max()), 1e-12)  # where no merit is above 0, all arms are alike
-    scores = np.maximum(merit, 1e-9 * top)
-    return clip_to_sum(scores, mixing * share, 1.0 - mixing * (1.0 - share), k)
+    scores = _even_if_unknown(np.maximum(merit, 1e-9 * top), known, low, high, k)
+    return clip_to_sum(scores, low, high, k)
 
 
-def on_terms(merit: Floats, k: int, terms: Terms, bounds: Bounds, mixing: float) -> Floats:
+def on_terms(
+    merit: Floats, known: Bools, k: int, terms: Terms, bounds: Bounds, mixing: float
+) -> Floats:
     """Marginals on terms that keep for each arm a share of what it has where all are alike.
 
     The terms hold, as what all would have if they were alike, e, satisfies them too: exploring
-    takes the place of e, not that of K/M.
+    takes the place of e, not that of K/M. But for terms, arms that are not ``known`` get K/M.
     """
     even = alike(bounds, k)
-    return project(
-        terms.scores(merit), bounds.narrowed(mixing * even, 1.0 - mixing * (1.0 - even)), k
-    )
+    within = bounds.narrowed(mixing * even, 1.0 - mixing * (1.0 - even))
+    ends = float(within.low.min()), float(within.high.max())
+    return project(_even_if_unknown(terms.scores(merit), known, *ends, k), within, k)
+
+
+def _even_if_unknown(scores: Floats, known: Bools, low: float, high: float, k: int) -> Floats:
+    """Scores in which arms not known have what gives them k/m beside the others."""
+    if known.all() or not scores[known].any():
+        return scores
+    own, share = scores[known], k / len(scores)
+    scale, _, _ = find_scale(np.maximum(own, 1e-9 * own.max()), low, high, share * len(own))
+    return np.where(known, scores, share / scale)
 
 
 def alike(bounds: Bounds, k: int) -> Floats:

@@ -1,5 +1,7 @@
 """K-Shapley values of a cascade from reverse-reachable sets."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from evenhand.checks import check_budget, check_integer, check_rng
@@ -7,12 +9,19 @@ from evenhand.estimate import Estimate
 from evenhand.games.cascade.cuda import CudaCascade
 from evenhand.games.cascade.graph import Arcs
 from evenhand.games.cascade.independent import IndependentCascade, spread
+from evenhand.merit.backward import Stratum, in_threads, strata_of
 from evenhand.randomness.xoshiro import start_words
 from evenhand.typing import Floats, Words, compiled
 
+MANY_NODES = 2**16  # with more, a round takes long enough to be cut, and to share among threads
+
 
 def reverse_reachable(
-    cascade: IndependentCascade, k: int, n_sets: int, rng: np.random.Generator
+    cascade: IndependentCascade,
+    k: int,
+    n_sets: int,
+    rng: np.random.Generator,
+    workers: int = 1,
 ) -> Estimate:
     r"""Estimate the merits of a cascade's nodes from reverse-reachable sets.
 
@@ -27,10 +36,14 @@ def reverse_reachable(
     cascade, k
         The game and K, the most arms in a set.
     n_sets
-        The most sets R to draw, at least 2 m. Every node v serves equally often, so that a
-        multiple of m is drawn, and a node without arcs has no error at all.
+        The most sets R to draw. With at least 2 m every node v serves equally often, so that a
+        multiple of m is drawn, and a node without arcs has no error at all. With fewer, of
+        at least 2, each v is drawn at random.
     rng
         Source of randomness.
+    workers
+        Threads, used where the graph has more than 65 536 nodes or ``n_sets`` is below 2 m. The
+        numbers do not depend on it. A :class:`~evenhand.games.CudaCascade` uses none.
 
     Returns
     -------
@@ -57,13 +70,32 @@ def reverse_reachable(
             "use evenhand.merit.stratified for other games"
         )
     m, k = check_budget(cascade.m, k)
-    n_rounds = check_integer("n_sets", n_sets, 2 * m) // m
+    n_sets, workers = check_integer("n_sets", n_sets, 2), check_integer("workers", workers, 1)
     shares, rng = _shares(m, k), check_rng(rng)
+    if m > MANY_NODES or n_sets < 2 * m:
+        strata = strata_of(m, n_sets, rng)
+        found: Iterable[tuple[Floats, Floats]]
+        if isinstance(cascade, CudaCascade):
+            found = [cascade.reverse_rounds(shares, n, rng, roots) for roots, n in strata]
+        else:
+            found = in_threads(cascade.reversed_arcs, shares, strata, rng, workers)
+        return Estimate(*_total(found, strata), sum(roots.shape[1] * n for roots, n in strata))
+    n_rounds = n_sets // m
     if isinstance(cascade, CudaCascade):
         mean, stderr = cascade.reverse_rounds(shares, n_rounds, rng)
     else:
         mean, stderr = _rounds(cascade.reversed_arcs, shares, n_rounds, start_words(rng))
     return Estimate(mean, stderr, n_rounds * m)
+
+
+def _total(found: Iterable[tuple[Floats, Floats]], strata: list[Stratum]) -> tuple[Floats, Floats]:
+    """Average over strata, by their sizes, of means and standard errors, as they come in."""
+    n_roots = sum(roots.shape[1] for roots, _ in strata)
+    merit = variance = np.zeros(1)
+    for (mean, stderr), (roots, _) in zip(found, strata, strict=True):
+        share = roots.shape[1] / n_roots
+        merit, variance = merit + share * mean, variance + (share * stderr) ** 2
+    return merit, np.sqrt(variance)
 
 
 @compiled

@@ -22,12 +22,12 @@ async def change(request: Request) -> Answer:
     call, arguments = _translated(view, messages.read(messages.Change, request.body))
 
     def write(c: Connection) -> int:
-        audit(c, request.key, f"change {call}", view.id, {})
         row = c.execute(
             f"insert into changes(exp, call, arguments, key, at) values(?,?,?,?,{c.now}) "
             "returning id",
             (view.id, call, json.dumps(arguments), request.key.name),
         )
+        audit(c, request.key, f"change {call}", view.id, {"change": row[0][0]})
         return int(row[0][0])
 
     number = await within(request.worker.committer.do(write))

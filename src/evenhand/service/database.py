@@ -1,7 +1,7 @@
 """The database: SQLite in one file, or PostgreSQL; the same statements for both.
 
 Statements are written with ``?`` for values. What the two say differently is an attribute:
-``now`` (the database's clock, in seconds since 1970) and ``skip_locked``.
+``now`` (the database's clock, in seconds since 1970), ``skip_locked`` and ``day``.
 """
 
 import sqlite3
@@ -33,6 +33,7 @@ class Connection(ABC):
 
     now: str
     skip_locked: str
+    day: str  # number of the day of a column ``at``
     one_service: bool  # whether one service at most works on it
 
     @abstractmethod
@@ -135,6 +136,7 @@ class SQLiteConnection(Connection):
 
     now = "((julianday('now') - 2440587.5) * 86400.0)"
     skip_locked = ""
+    day = "cast(at / 86400.0 as integer)"
     one_service = True
 
     def __init__(self, path: Path) -> None:
@@ -212,6 +214,7 @@ class PostgreSQLConnection(Connection):
 
     now = "extract(epoch from clock_timestamp())::float8"  # now() stands still in a transaction
     skip_locked = " for update skip locked"
+    day = "floor(at / 86400.0)"
     one_service = False
 
     def __init__(self, url: str) -> None:

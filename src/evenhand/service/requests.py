@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ class Answer:
     body: bytes | AsyncIterator[bytes]
     status: int = 200
     kind: str = JSON
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 def answered(content: Any, status: int = 200) -> Answer:

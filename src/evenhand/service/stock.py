@@ -47,7 +47,8 @@ class Stock:
     asked: int = 0
     waiting: int = 0
     dry: bool = False  # whether askers are to wait no more
-    unlearnt: int = 0  # rows handed out so far
+    unlearnt: int = 0  # rows handed out so far from which nothing is learnt
+    owned: int = 0  # of those, written down
     rows: deque[Drawn] = field(default_factory=deque)  # leased and not yet handed out
     plan: tuple[int, bytes] | None = None  # newest known, and its epoch
     _pool: deque[Drawn] = field(default_factory=deque)
@@ -144,6 +145,17 @@ class Stock:
         if found:
             self.know(*found)
 
+    async def own_up(self) -> None:
+        """Write down how many rows were handed out from which nothing is learnt."""
+        if self.unlearnt > self.owned:
+            now = self.unlearnt
+            await self.committer.do_later(
+                partial(
+                    write_unlearnt, experiment=self.experiment, worker=self.worker, unlearnt=now
+                )
+            )
+            self.owned = now
+
     async def _draw(self) -> Drawn:
         """Return a row of the last known plan, from which nothing is learnt."""
         while not self._pool or self._pool[0].epoch < self.floor:
@@ -186,6 +198,15 @@ def lease(
         got.append((number, first, stop))
         want -= stop - first
     return got
+
+
+def write_unlearnt(c: Connection, experiment: int, worker: str, unlearnt: int) -> None:
+    """Say how many rows taught nothing."""
+    c.execute(
+        f"insert into demand(exp, worker, rate, at, unlearnt) values(?,?,0,{c.now},?) "
+        "on conflict(exp, worker) do update set unlearnt=excluded.unlearnt, at=excluded.at",
+        (experiment, worker, unlearnt),
+    )
 
 
 def in_stock(c: Connection, experiment: int) -> bool:

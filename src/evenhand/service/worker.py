@@ -68,6 +68,7 @@ class Worker:
         self.keyring = Keyring(rate)
         self.views: dict[str, View] = {}
         self.asked: dict[bytes, View] = {}  # by the paths where they are asked
+        self.reports: dict[int, Any] = {}  # as pages read them last, by experiment
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
         self._again: asyncio.Task[None] | None = None
@@ -159,6 +160,7 @@ class Worker:
             try:
                 for view in list(self.views.values()):
                     await view.stock.learn_newest()
+                    await view.stock.own_up()
             except Unavailable:
                 pass
             await asyncio.sleep(2.0 if self.views else POLL)

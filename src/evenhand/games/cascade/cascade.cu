@@ -103,20 +103,26 @@ struct Pull {
   __device__ void member(u32, u32, u32) const {}
 };
 
-/* Reverse-reachable sets: column v of a row is what reaches v. Each member of a set of r nodes is
-credited with shares[r], in whole units, so that the order of the additions does not matter. */
+/* Reverse-reachable sets: column j of a row is what reaches its j-th root. Each member of a set of r
+nodes is credited with shares[r], in whole units, so that the order of the additions does not
+matter. */
 struct Reverse {
   static const bool wants_members = true;
   const u64 *keys, *shares;
   u64* credits;  // (rows, m)
-  u32 m;
+  const u32* roots;  // null: every node in turn
+  u32 width, stride, m;  // roots of a row; 0 if all rows have the same roots, else width
 
-  __device__ Walk begin(u32 query) const { return Walk{keys[query / m], query % m, 0, 0, 0, 0}; }
+  __device__ Walk begin(u32 query) const {
+    return Walk{keys[query / width], query % width, 0, 0, 0, 0};
+  }
   __device__ u32 seeds(u32) const { return 1; }
-  __device__ u32 seed(u32 query, u32) const { return query % m; }
+  __device__ u32 seed(u32 query, u32) const {
+    return roots ? roots[(u64)(query / width) * stride + query % width] : query % width;
+  }
   __device__ void reached(u32, u32) const {}
   __device__ void member(u32 query, u32 count, u32 node) const {
-    atomicAdd(&credits[(u64)(query / m) * m + node], shares[count]);
+    atomicAdd(&credits[(u64)(query / width) * m + node], shares[count]);
   }
 };
 
@@ -257,8 +263,9 @@ __device__ void by_warp(Graph g, Work work, u32* state, u32 n) {
 #define PULL                                                                              \
   const u64 *keys, const ARM *orders, const ARM *sizes, ARM *counts, u32 k, u32 s, bool coupled
 #define THE_PULL Pull{keys, orders, sizes, counts, k, s, coupled}
-#define REVERSE const u64 *keys, const u64 *shares, u64 *credits
-#define THE_REVERSE Reverse{keys, shares, credits, m}
+#define REVERSE                                                                           \
+  const u64 *keys, const u64 *shares, u64 *credits, const u32 *roots, u32 width, u32 stride
+#define THE_REVERSE Reverse{keys, shares, credits, roots, width, stride, m}
 
 extern "C" {
 

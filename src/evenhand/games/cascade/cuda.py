@@ -77,15 +77,20 @@ class CudaCascade(IndependentCascade):
         return rewards
 
     def reverse_rounds(
-        self, shares: Floats, n_rounds: int, rng: np.random.Generator
+        self,
+        shares: Floats,
+        n_rounds: int,
+        rng: np.random.Generator,
+        roots: Ints | None = None,
     ) -> tuple[Floats, Floats]:
         """Mean credits (m,) over rounds of reverse-reachable sets, and their standard errors.
 
-        A round draws one set from every root; each member of a set of r nodes gets
-        ``shares[r] / m``. Shares are rounded to multiples of about 2^-62 m, so that sums are exact
-        in whatever order they are formed.
+        A round draws one set from each of its roots: all nodes, or those of ``roots``, of which
+        there is one row for every round or one for all. With n roots, each member of a set of r
+        nodes gets ``shares[r] / n``. Shares are rounded to multiples of about 2^-62 m, so that sums
+        are exact in whatever order they are formed.
         """
-        return self._backward.average_credits(shares, draw_keys(n_rounds, rng))
+        return self._backward.average_credits(shares, draw_keys(n_rounds, rng), roots)
 
 
 class _GpuArcs:
@@ -125,21 +130,33 @@ class _GpuArcs:
         self.cupy.cuda.get_current_stream().synchronize()
         return arms[n * (k + s) : n * (k + 2 * s)].reshape(n, s)
 
-    def average_credits(self, shares: Floats, keys: Words) -> tuple[Floats, Floats]:
+    def average_credits(
+        self, shares: Floats, keys: Words, roots: Ints | None
+    ) -> tuple[Floats, Floats]:
         """Mean over rounds of the credits of each node, and its standard error."""
         scale = 62 - self.m.bit_length()  # a round's credits add up to less than 2^63
         units = self.cupy.asarray(np.rint(np.ldexp(shares, scale)).astype(np.uint64))
         mean, squares = self.cupy.zeros(self.m), self.cupy.zeros(self.m)
         fold = self.gpu.kernel("fold", self.arm)
+        width = self.m if roots is None else roots.shape[1]
+        unit = np.float64(np.ldexp(1.0 / width, -scale))
         for part in chunks(len(keys), self.m, CHUNK):
             rows = len(keys[part])
             credits = self.cupy.zeros((rows, self.m), np.uint64)
-            self._launch("reverse", rows * self.m, self.cupy.asarray(keys[part]), units, credits)
-            unit, before = np.float64(np.ldexp(1.0 / self.m, -scale)), np.float64(part.start)
-            sums = (credits, np.uint32(rows), np.uint32(self.m), unit, before, mean, squares)
-            fold((-(-self.m // 128),), (128,), sums)
+            places = (self.cupy.asarray(keys[part]), units, credits, *self._roots(roots, part))
+            self._launch("reverse", rows * width, *places)
+            sums = (np.uint32(self.m), unit, np.float64(part.start), mean, squares)
+            fold((-(-self.m // 128),), (128,), (credits, np.uint32(rows), *sums))
         n = len(keys)
         return mean.get(), np.sqrt(squares.get() / (n - 1) / n)
+
+    def _roots(self, roots: Ints | None, part: slice) -> tuple[Any, np.uint32, np.uint32]:
+        """Roots of some rounds, how many a round has, and how far apart those of two rounds are."""
+        if roots is None:
+            return np.uint64(0), np.uint32(self.m), np.uint32(0)
+        same, width = len(roots) == 1, np.uint32(roots.shape[1])
+        kept = self.cupy.asarray((roots if same else roots[part]).astype(np.uint32))
+        return kept, width, np.uint32(0) if same else width
 
     def _launch(self, work: str, n: int, *arguments: Any) -> None:
         """Walk n cascades by the kernel that suits their number and the size of the graph."""

@@ -1,0 +1,102 @@
+"""Means over the sets of a size that hold an arm, without any model of what sets bring."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.learners.model import Forecast, binary_variance
+from evenhand.typing import Floats, Ints, compiled
+
+
+class Free(NamedTuple):
+    """Merits and variances (m,) without any model, and those of the sum of all merits."""
+
+    merit: Floats
+    variance: Floats
+    level: float
+    level_variance: float
+
+
+@compiled
+def add_rewards(
+    singles: Floats,
+    weighted: Floats,
+    together: Floats,
+    expected: Floats,
+    orders: Ints,
+    sizes: Ints,
+    weights: Floats,
+    rewards: Floats,
+    looks: Floats,
+) -> tuple[int, float]:
+    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
+
+    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
+    Returns how many rewards there were, and the largest of their weights.
+    """
+    k = orders.shape[1]
+    told, largest = 0, 0.0
+    for i in range(len(orders)):
+        r, y = sizes[i, 0], rewards[i, 0]
+        if np.isnan(y):
+            continue
+        told += 1
+        if r == 1:
+            power = 1.0
+            for d in range(5):
+                singles[orders[i, 0], d] += power
+                power *= y
+            continue
+        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
+        for j in range(r):
+            a, w = orders[i, j], weights[i, j]
+            largest = w if w > largest else largest
+            power = 1.0
+            for d in range(3):
+                together[a, d] += power
+                power *= surprise
+            cell = weighted[r - 2, a]
+            cell[0] += w
+            cell[1] += w * (surprise + expected[r - 1, a])
+            cell[2] += w * w
+            cell[3] += w * w * variance
+    return told, largest
+
+
+def free_merits(
+    singles: Floats, weighted: Floats, forecast: Forecast, low: float, few: float
+) -> Free:
+    """Merits for which the forecast need not be right."""
+    k, m = forecast.expected.shape
+    means, variance = forecast.expected.copy(), np.full((k, m), np.inf)
+    n, alone = singles[:, 0], singles[:, 0] > 0.0
+    noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
+    means[0] = forecast.worth
+    np.divide(singles[:, 1], n, out=means[0], where=alone)
+    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
+    w, wz, w2, w2v = np.moveaxis(weighted, 2, 0)
+    seen = w > 0.0
+    square = np.where(seen, w * w, 1.0)
+    np.divide(wz, w, out=means[1:], where=seen)
+    np.divide(w2v * (1.0 + few * w2 / square), square, out=variance[1:], where=seen)
+    level, level_variance = _level(means[-1], forecast.expected[-1], variance[-1], k)
+    scale = np.ones(k)
+    scale[:-1] = m / (m - np.arange(1.0, k))
+    offset = float(scale[:-1] @ means[:-1].mean(axis=1))
+    free = (scale @ means - offset) / k, scale**2 @ variance / k**2
+    return Free(*free, level, level_variance)
+
+
+def _level(means: Floats, expected: Floats, variance: Floats, k: int) -> tuple[float, float]:
+    """The sum of all merits, and its variance, from the means of full sets with each arm.
+
+    Full sets with an arm that has not been in one, such as a newcomer, are taken to bring as much
+    more than expected as those with the others do; of the sum nothing is known before most arms
+    have been in one.
+    """
+    seen = np.isfinite(variance)
+    part = float(seen.mean())
+    if part <= 0.5:
+        return float(expected.sum() / k), np.inf
+    gap = float((means - expected)[seen].sum()) / part
+    return (float(expected.sum()) + gap) / k, float(variance[seen].sum()) / (k * part**2)
