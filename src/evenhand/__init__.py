@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from evenhand.exchange import AlreadyTold, Batch, Expired
     from evenhand.merit import kshapley
+    from evenhand.planning import outlook
     from evenhand.policy import fair_policy
     from evenhand.simulation import Interrupted, Run, simulate
     from evenhand.storage import load, save
@@ -43,6 +44,7 @@ __all__ = [
     "load",
     "merit",
     "metrics",
+    "outlook",
     "plot",
     "policy",
     "save",
@@ -61,6 +63,7 @@ _HOMES = {
     "fair_policy": "policy",
     "kshapley": "merit",
     "load": "storage",
+    "outlook": "planning",
     "save": "storage",
     "simulate": "simulation",
 }

@@ -61,12 +61,12 @@ def diagnostics(account: Account) -> dict[str, Any]:
 
 
 def gap_in_words(due: float | None, given: float | None) -> str:
-    """How far given is above or below due, in points of percent.
+    r"""How far given is above or below due, in points of percent.
 
     Examples
     --------
     >>> gap_in_words(0.02, 0.05), gap_in_words(None, 0.02)
-    ('+3.0\\xa0%', '–')
+    ('+3.0\xa0%', '–')
     """
     if due is None or given is None:
         return NOTHING

@@ -67,8 +67,8 @@ class Worker:
         self.name = f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self.keyring = Keyring(rate)
         self.views: dict[str, View] = {}
-        self.asked: dict[bytes, View] = {}  # by the paths where they are asked
         self.reports: dict[int, Any] = {}  # as pages read them last, by experiment
+        self.asked: dict[bytes, View] = {}  # by the paths where they are asked
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
         self._again: asyncio.Task[None] | None = None
