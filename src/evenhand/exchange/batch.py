@@ -218,6 +218,10 @@ def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
     k = orders.shape[1]
     ends = np.empty(k + 1, np.int64)  # prefixes of a row by their length
     for i in range(len(orders)):
+        if sizes.shape[1] == 1:
+            for r in range(sizes[i, 0]):
+                asked[orders[i, r]] += times[i]
+            continue
         for r in range(k + 1):
             ends[r] = 0
         for size in sizes[i]:
