@@ -21,7 +21,7 @@ ALL = [
     "footprint",
     "growth",
 ]
-EVERY = [*ALL, "service", "gpu"]  # need wrk and free cores, or a card: only by name
+EVERY = [*ALL, "pages", "service", "gpu"]  # need wrk and free cores, or a card: only by name
 
 
 def main(names: list[str]) -> None:

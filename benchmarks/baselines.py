@@ -18,7 +18,7 @@ from evenhand.designs.head_tree import build_tree, draw_heads
 from evenhand.designs.poisson_binomial import centre, sigmoid
 from evenhand.games.noise import truncated_gaussian
 from evenhand.learners.iw_ksvfair import clipped_means
-from evenhand.policy import fill
+from evenhand.policy import find_scale
 from evenhand.typing import Floats, Ints, compiled
 
 
@@ -53,6 +53,20 @@ def calibrate_plainly(
         step = lacking
         theta = theta + length * step
         n += 1
+
+
+@compiled
+def fill_in_loops(scores: Floats, k: int) -> Floats:
+    """Do what ``evenhand.policy.fill`` does, without numpy, for more than k positive scores."""
+    top, result = 0.0, np.empty(len(scores))
+    for score in scores:
+        top = max(top, score)
+    for a in range(len(scores)):
+        result[a] = scores[a] / top
+    c, left, among = find_scale(result, 0.0, 1.0, float(k))
+    for a in range(len(scores)):
+        result[a] = 1.0 if c * result[a] > 1.0 else left * result[a] / among
+    return result
 
 
 @compiled
@@ -91,7 +105,7 @@ def fitted_round(
     """
     m = len(totals)
     log_sets = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
-    policy = fill(clipped_means(totals, counts, 1e-4), k)
+    policy = fill_in_loops(clipped_means(totals, counts, 1e-4), k)
     new = np.empty((5, m))
     log_normaliser, _, _ = calibrate(policy, k, 1e-8, law, new, None)
     q = (1.0 - eta) * new[MARGINALS] + eta * k / m

@@ -37,8 +37,9 @@ def run(small: bool = False) -> Section:
     text = (
         "Pairs are an ask and a tell; each client sends its next request when it has the last "
         "answer, and a reward is on disk before it is acknowledged. Optuna's trials are ask, one "
-        "suggestion and tell, from as many processes. Asks and no-ops run on the same server "
-        "(uvicorn), and are compared by the processor time of the process that answers.\n"
+        "suggestion and tell, from as many processes. In mode window an ask is on disk before it "
+        "is answered, or a third request confirms what was shown. Asks and no-ops run on the same "
+        "server (uvicorn), and are compared by the processor time of the process that answers.\n"
     )
     return Section(rows, text, ("optuna", "fastapi", "uvicorn"))
 
@@ -53,9 +54,7 @@ def served(folder: Path, url: str, *options: str) -> Iterator[tuple[int, str, in
     try:
         wait_for(lambda: call(port, "", "GET", "/readyz")[0] == 200)
         key = (folder / "evenhand.key").read_text().strip()
-        arms = [f"arm {i}" for i in range(ARMS)]
-        call(port, key, "POST", "/v1/experiments", {"name": "x", "arms": arms, "k": K})
-        wait_for(lambda: call(port, key, "POST", "/v1/experiments/x/ask", {})[0] == 200)
+        make(port, key, "x")
         pairs_per_second(port, key, 4, 2.0)  # beyond the first, smallest plans
         yield port, key, process.pid
     finally:
@@ -64,16 +63,30 @@ def served(folder: Path, url: str, *options: str) -> Iterator[tuple[int, str, in
         log.close()
 
 
+def make(port: int, key: str, name: str, **options: object) -> None:
+    """Make an experiment and wait for its first row."""
+    arms = [f"arm {i}" for i in range(ARMS)]
+    new = {"name": name, "arms": arms, "k": K} | options
+    call(port, key, "POST", "/v1/experiments", new)
+    wait_for(lambda: call(port, key, "POST", f"/v1/experiments/{name}/ask", {})[0] == 200)
+
+
 def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
     """Pairs on SQLite, with the disk's syncs and Optuna in the same rounds."""
     found: dict[str, list[float]] = {}
     with served(folder, "evenhand.db") as (port, key, _):
+        window = {"mode": "window", "window": 60.0}
+        for name, activation in (("a", "ask"), ("s", "shown")):
+            make(port, key, name, **window, activation=activation)
+            pairs_per_second(port, key, 4, 2.0, batch=20, name=name)  # beyond the smallest plans
         works: dict[str, Callable[[], float]] = {
             "syncs": lambda: synced_commits_per_second(folder, seconds),
             "1": lambda: pairs_per_second(port, key, 1, seconds),
             "4": lambda: pairs_per_second(port, key, 4, seconds),
             "64": lambda: pairs_per_second(port, key, 64, seconds),
             "batches": lambda: pairs_per_second(port, key, 8, seconds, batch=100),
+            "window": lambda: pairs_per_second(port, key, 4, seconds, name="a"),
+            "shown": lambda: pairs_per_second(port, key, 4, seconds, name="s", shown=True),
             "rdb": lambda: trials(f"sqlite:///{folder}/optuna.db", 4, seconds),
             "journal": lambda: trials(f"journal:{folder}/optuna.log", 4, seconds),
         }
@@ -82,7 +95,7 @@ def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
                 found.setdefault(name, []).append(work())
     rate = {name: f"{number(statistics.median(values))}/s" for name, values in found.items()}
 
-    def row(work: str, peer: str, ours: str, theirs: str, goal: float) -> Row:
+    def row(work: str, peer: str, ours: str, theirs: str, goal: float | None = None) -> Row:
         ratios = [a / b for a, b in zip(found[ours], found[theirs], strict=True) if b > 0]
         if not ratios:
             return Row(work, peer, rate[ours], "not installed", goal=goal)
@@ -93,6 +106,8 @@ def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
         row("pairs, 4 clients, SQLite", "Optuna, RDB on SQLite", "4", "rdb", 30.0),
         row("pairs, 4 clients, SQLite", "Optuna, journal file", "4", "journal", 6.0),
         row("batches of 100, 8 clients", "single pairs, 64 clients", "batches", "64", 5.0),
+        row("mode window, asks on disk, 4 clients", "pairs, mode explicit", "window", "4"),
+        row("mode window, shown confirmed, 4 clients", "pairs, mode explicit", "shown", "4"),
     ]
 
 

@@ -20,12 +20,21 @@ from evenhand.lab.ratios import log_ratio
 from evenhand.lab.rehearsals import rehearse
 from evenhand.lab.worlds import FAMILIES, Rehearsal
 from evenhand.learners import EvenHand
-from evenhand.learners.proportional import mixing_rate, proportional, queries_to_serve
+from evenhand.learners.band import Band
+from evenhand.learners.proportional import mixing_rate, queries_to_serve
 from evenhand.randomness.streams import Seed, stream
 from evenhand.typing import Floats
 
 M, K, SEED = 20, 5, 28
 HALF_LIVES = [2**i for i in range(12, 19)]
+
+
+class NoBand(Band):
+    """Merits may be anything."""
+
+    def hold(self, merits: Floats) -> Floats:
+        """Return them as they are."""
+        return merits
 
 
 class Fading(EvenHand):
@@ -38,6 +47,7 @@ class Fading(EvenHand):
     def __init__(self, m: int, k: int, *, half_life: float, seed: Seed) -> None:
         super().__init__(m, k, seed=seed, **unwatched())
         self.half_life = half_life
+        self.band = NoBand(m, k, self.sizes)
         self._memory = 0.0  # rewards after fading, not rounded
         self._kept = 0  # rounded, when the last policy was made
 
@@ -64,9 +74,6 @@ class Fading(EvenHand):
 
     def _rate(self) -> float:
         return mixing_rate(self.evidence.told, self.m)
-
-    def _proportional(self, merits: Floats) -> Floats:
-        return proportional(merits, self._known, self.k, self._rate())
 
 
 def regret(kind: str, family: str, replication: int, horizon: int, half_life: float) -> float:

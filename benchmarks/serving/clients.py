@@ -4,11 +4,13 @@ import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 
 def call(port: int, key: str, method: str, path: str, body: object = None) -> tuple[int, bytes]:
@@ -24,25 +26,62 @@ def call(port: int, key: str, method: str, path: str, body: object = None) -> tu
         connection.close()
 
 
-def pairs_per_second(port: int, key: str, clients: int, seconds: float, batch: int = 1) -> float:
-    """Rows asked and told per second, each client one row or a batch at a time."""
+class Caller:
+    """A connection that is kept, with as little around it as can be: the service is measured."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: "
+
+    def post(self, path: str, content: object, status: int = 200) -> Any:
+        """Send a request and return the content of its answer."""
+        body = "" if content is None else json.dumps(content)
+        self._socket.sendall(f"POST {path} {self._head}{len(body)}\r\n\r\n{body}".encode())
+        said = b""
+        while b"\r\n\r\n" not in said:
+            said += self._more()
+        head, _, said = said.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        while len(said) < length:
+            said += self._more()
+        assert head.startswith(b"HTTP/1.1 %d" % status), (head, said)
+        return json.loads(said)
+
+    def _more(self) -> bytes:
+        part = self._socket.recv(1 << 16)
+        if not part:
+            raise ConnectionError("the service closed the connection")
+        return part
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+
+def pairs_per_second(
+    port: int,
+    key: str,
+    clients: int,
+    seconds: float,
+    batch: int = 1,
+    name: str = "x",
+    shown: bool = False,
+) -> float:
+    """Rows asked, confirmed if they are to be, and told per second, each client so many at once."""
     done, stop = [0] * clients, time.perf_counter() + seconds
-    headers = {"Authorization": f"Bearer {key}"}
+    path = f"/v1/experiments/{name}"
 
     def run(i: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-
-        def post(what: str, body: object) -> dict:  # type: ignore[type-arg]
-            path = f"/v1/experiments/x/{what}"
-            connection.request("POST", path, json.dumps(body), headers)
-            return json.loads(connection.getresponse().read())
-
+        caller = Caller(port, key)
         while time.perf_counter() < stop:
-            rows = post("ask", {"n": batch})["decisions"]
+            rows = caller.post(f"{path}/ask", {"n": batch})["decisions"]
+            if shown:
+                caller.post(f"{path}/shown", {"ids": [row["id"] for row in rows]})
             tells = [{"id": row["id"], "reward": 0.5} for row in rows]
-            words = post("tell", {"tells": tells})["results"]
+            words = caller.post(f"{path}/tell", {"tells": tells})["results"]
             done[i] += words.count("accepted")
-        connection.close()
+        caller.close()
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
     start = time.perf_counter()

@@ -239,14 +239,17 @@ def mend_sum(marginals: Floats) -> float:
     for a in range(len(marginals)):
         if not -ROUNDING <= marginals[a] <= 1.0 + ROUNDING:
             return np.nan
-        marginals[a] = min(1.0, max(0.0, marginals[a]))
-        total += marginals[a]
-        room += marginals[a] * (1.0 - marginals[a])
+        p = marginals[a]
+        p = 0.0 if p <= 0.0 else 1.0 if p > 1.0 else p
+        marginals[a] = p
+        total += p
+        room += p * (1.0 - p)
     lacking = math.floor(total + 0.5) - total
     for a in range(len(marginals)):
         p = marginals[a]
         if 0.0 < p < 1.0:
-            marginals[a] = min(1.0, max(0.0, p + lacking * (p * (1.0 - p) / room)))
+            p += lacking * (p * (1.0 - p) / room)
+            marginals[a] = 0.0 if p <= 0.0 else 1.0 if p > 1.0 else p
     return total
 
 
@@ -262,13 +265,14 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     # last row that held an arm; uninitialised on purpose, since filling it would cost more than
     # all else where m is large: a hit is confirmed by scanning the row
     seen = np.empty(m, np.int64)
-    k = orders.shape[1]
-    for row in range(len(orders)):
+    (n, k), s = orders.shape, sizes.shape[1]
+    for row in range(n):
         longest = 0
-        for size in sizes[row]:
+        for j in range(s):
+            size = sizes[row, j]
             if size < 0 or size > k:
                 return row, True
-            longest = max(longest, size)
+            longest = size if size > longest else longest
         for column in range(longest):
             arm = orders[row, column]
             if arm < 0 or arm >= m:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import __version__, merit_command
+from evenhand.demo.command import demo
 from evenhand.service import commands
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and est
 
 
 app.command()(commands.serve)
+app.command()(demo)
 app.add_typer(commands.app, name="service")
 
 
@@ -156,6 +158,26 @@ def report(
 
 
 app.command()(merit_command.merit)
+
+
+@app.command()
+def page(
+    file: Annotated[Path, typer.Argument(help="A learner, as evenhand.save writes it.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write; by default beside it.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="What stands at the top.")] = "",
+) -> None:
+    """Draw a saved learner as one page that opens anywhere: due, given, and why."""
+    from evenhand.files import replacing
+    from evenhand.portrait import page
+    from evenhand.storage import load
+
+    out = file.with_suffix(".html") if out is None else out
+    text = page(load(file), title or file.stem)
+    with replacing(out) as target:
+        target.write(text.encode())
+    typer.echo(f"wrote {out}")
 
 
 @app.command()

@@ -5,7 +5,6 @@ import inspect
 import io
 import signal
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from math import isnan
 from multiprocessing import get_context
@@ -161,9 +160,9 @@ def pool(workers: int) -> Any:
     """Return what makes the processes, or None where this one does it alone."""
     if workers == 1:
         return None
-    return partial(
-        ProcessPoolExecutor, workers, mp_context=get_context("spawn"), initializer=leave_ctrl_c
-    )
+    from evenhand.merit import Processes
+
+    return partial(Processes, workers, mp_context=get_context("spawn"), initializer=leave_ctrl_c)
 
 
 def leave_ctrl_c() -> None:

@@ -16,6 +16,7 @@ from evenhand.learners.version2 import upgrade
 Array = np.ndarray[Any, Any]
 
 JSON_KEY = "evenhand"
+ZIP = b"PK"  # how such a file begins
 BROKEN = (
     *(ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError),
     *(RuntimeError, RecursionError),  # an encrypted zip, or JSON nested without end
@@ -81,9 +82,19 @@ def from_bytes(data: bytes, name: str = "data") -> Learner:
         arrays, snapshot = _read(BytesIO(data))
         snapshot["arrays"] = arrays
     except BROKEN as error:
-        raise ValueError(f"{name} must be a file written by evenhand.save, got {error!r}") from None
-    snapshot = upgrade(snapshot)
-    return learner_of(snapshot).restore(snapshot)
+        found = repr(error)
+        if not data.startswith(ZIP):
+            found = "another kind of file" if data else "an empty file"
+        elif isinstance(error, zipfile.BadZipFile | EOFError | zlib.error):
+            found = "a damaged one, or only a part of it"
+        elif isinstance(error, KeyError):
+            found = "arrays without a learner"
+        raise ValueError(f"{name} must be a file written by evenhand.save, got {found}") from None
+    try:
+        snapshot = upgrade(snapshot)
+        return learner_of(snapshot).restore(snapshot)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read: {error}") from None
 
 
 def write_arrays(path: str | Path, arrays: dict[str, Array], values: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ class Service:
         self.command += [] if folder_too else ["--no-folder"]
         self.process = None
 
-    def start(self, wait: float = 60.0):
+    def start(self, wait: float = 180.0):
         self.log = (self.folder / f"log-{self.port}.txt").open("ab")
         self.process = subprocess.Popen(
             self.command, cwd=self.folder, stdout=self.log, stderr=self.log

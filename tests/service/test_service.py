@@ -138,6 +138,28 @@ def test_changes_take_hold_within_a_second(service, x):
     assert (status, "nobody" in said["detail"]) == (404, True)
 
 
+def test_terms_can_be_given_from_the_beginning(service):
+    groups = {"first": {"arms": ["ada", "bob"], "cap": 0.3}}
+    terms = {"unit": "shares", "floors": {"cy": 0.4, "*": 0.02}, "groups": groups}
+    new = {"name": "t", "arms": ARMS, "k": 2, "seed": 3, "terms": terms}
+    status, said = service.call("POST", "/v1/experiments", new)
+    assert status == 201, said
+    rows = ask(service, "/v1/experiments/t", 300)
+    full = [row["arms"] for row in rows if len(row["arms"]) == 2]
+    share = sum("cy" in arms for arms in full) / len(full)
+    assert share > 0.8 - 4 * (0.8 * 0.2 / len(full)) ** 0.5
+    pair = sum(("ada" in arms) + ("bob" in arms) for arms in full) / len(full)
+    assert pair < 0.6 + 4 * (0.6 / len(full)) ** 0.5  # a third of 2 places each without terms: 0.67
+    for wrong, words in (
+        ({"unit": "shares", "floors": {"nobody": 0.1}}, "nobody"),
+        ({"unit": "shares", "floors": 0.3}, "floors"),
+    ):
+        status, said = service.call("POST", "/v1/experiments", new | {"name": "u", "terms": wrong})
+        assert (status, words in said["detail"]) == (409, True), said
+    status, said = service.call("POST", "/v1/experiments", new | {"name": "u", "learner": "urs"})
+    assert (status, "terms" in said["detail"]) == (409, True), said
+
+
 def test_keys_have_scopes_and_can_be_revoked(service, x):
     assert service.call("GET", x, key=None)[0] == 401
     assert service.call("GET", x, key="eh_wrong")[0] == 401
@@ -271,6 +293,16 @@ def test_an_arm_that_has_just_joined_is_shown_by_its_name(service):
         shown |= {arm for row in ask(service, "/v1/experiments/j", 20) for arm in row["arms"]}
     c.close()
     assert shown == {*ARMS, "new 1", "new 2", "new 3"}
+
+
+def test_where_files_cannot_be_locked_it_says_so_and_the_rest_works():
+    """As on Windows, which has no fcntl."""
+    code = "import sys; sys.modules['fcntl'] = None; sys.argv[:] = ['evenhand', 'serve']; "
+    code += "import evenhand.learners; from evenhand.cli import entry; entry()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the service locks files the POSIX way")
+    assert "Traceback" not in done.stderr
 
 
 def test_strangers_cannot_fill_the_memory_with_paths(service):

@@ -108,7 +108,7 @@ def test_a_long_storm(tmp_path):
     try:
         service.call("POST", "/v1/experiments", NEW)
         with Clients([service], n=8) as clients:
-            killed = storm([service], clients, kills, random.Random(2), 3.0 * kills)
+            killed = storm([service], clients, kills, random.Random(2), 8.0 * kills)
         settled(service)
     finally:
         service.stop()
@@ -143,7 +143,7 @@ def test_a_long_storm_on_postgresql(hosts, postgresql):
     rng, total = random.Random(3), {"web_process": 0, "folder": 0, "postgresql": 0}
     with Clients(hosts, n=8) as clients:
         while sum(total.values()) < kills:
-            for what, n in storm(hosts, clients, 20, rng, 60.0).items():
+            for what, n in storm(hosts, clients, 20, rng, 160.0).items():
                 total[what] += n
             os.kill(postgresql.get_pid(), signal.SIGQUIT)  # at once, without a checkpoint
             total["postgresql"] += 1
@@ -195,7 +195,7 @@ def test_asks_are_answered_while_the_database_is_away(hosts, postgresql, seconds
             body = {"tells": [{"id": row["id"], "reward": 1.0}]}
             status, said = hosts[0].call("POST", "/v1/experiments/x/tell", body)
             words = said.get("results", ["none"])[0]
-            assert (status, words) in AWAY or time.monotonic() > end - seconds + 2.0
+            assert (status, words) in AWAY or time.monotonic() < end - seconds + 2.0
             away += status == 503
             time.sleep(0.01)
     finally:

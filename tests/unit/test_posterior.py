@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.learners.model import Forecast, Sums, add_sets, expectations, sinking, times
+from evenhand.learners.model import Forecast, Sums, add_sets, expectations, rates, sinking, times
 from evenhand.learners.posterior import RIDGE, Information, Posterior, refine
 
 
@@ -186,7 +186,7 @@ def test_sinking_is_the_slope_of_the_blocks_in_the_curvature(case):
     case.forecast = f
     case.look()
     slopes = np.zeros((case.m, 2))
-    sinking(case.orders, case.looks, f.worth, f.gamma, slopes)
+    sinking(case.orders, case.looks, rates(f.worth, f.gamma), slopes)
     one, other = slopes.T
     expected = [-2.0 * one, other - 2.0 * one, 2.0 * (other - one)]
     np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, expected, rtol=1e-5)

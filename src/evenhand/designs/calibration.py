@@ -109,7 +109,7 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
     variance, fresh = 0.0, old.shape[1] == 0
     for t in target:
         variance += t * (1.0 - t)
-    variance = max(1.0, variance)
+    variance = 1.0 if variance < 1.0 else variance
     for a in range(len(target)):
         t = target[a]
         p[a], q[a], damping[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
@@ -155,7 +155,8 @@ def _lengthen(
             step[a] = lacking
     if n == 0 or square == 0.0:
         return length
-    return min(1.0, max(0.25, length * product / square))
+    length = length * product / square
+    return 0.25 if length < 0.25 else 1.0 if length > 1.0 else length
 
 
 @part
@@ -168,7 +169,8 @@ def _recentre(p: Floats, q: Floats, k: int) -> None:
             variance += p[a] * q[a]
         if abs(heads) <= NEAR * math.sqrt(variance):
             return
-        factor = math.exp(min(1.0, max(-1.0, -heads / variance)))
+        log_factor = -heads / variance
+        factor = math.exp(-1.0 if log_factor < -1.0 else 1.0 if log_factor > 1.0 else log_factor)
         for a in range(len(p)):
             p[a], q[a] = _tilt(p[a], q[a], factor, 1.0, 1.0)
 

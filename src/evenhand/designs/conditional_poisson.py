@@ -236,8 +236,14 @@ class ConditionalPoisson(ExplicitDesign):
     @cached_property
     def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        table = build_table(self.log_weights[self._free], self._k_free, self.log_normaliser)
-        return table if len(table) else build_tree(*self._coins)
+        k, odds = self._k_free, np.empty(len(self._free))
+        if k == 0:
+            return np.empty(1, np.uint64)  # nothing is ever drawn from it
+        log_total = scale_odds(self.log_weights[self._free], odds)
+        log_accepted = math.lgamma(k + 1) + self.log_normaliser - k * log_total
+        if log_accepted < math.log(MIN_ACCEPTANCE):
+            return build_tree(*self._coins)
+        return build_alias(odds)
 
 
 class Contour:
@@ -301,20 +307,15 @@ def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
 
 
 @compiled
-def build_table(theta: Floats, k: int, log_normaliser: float) -> Words:
-    """Build the table of the odds; empty where k draws from it would rarely be distinct."""
-    if k == 0:
-        return np.empty(1, np.uint64)  # nothing is ever drawn from it
-    top, total, odds = -np.inf, 0.0, np.empty(len(theta))
+def scale_odds(theta: Floats, odds: Floats) -> float:
+    """Write the odds, the largest being 1, and return the logarithm of the sum of all as given."""
+    top, total = -np.inf, 0.0
     for x in theta:
-        top = max(top, x)
+        top = x if x > top else top
     for a in range(len(theta)):
         odds[a] = math.exp(theta[a] - top)
         total += odds[a]
-    log_accepted = math.lgamma(k + 1) + log_normaliser - k * (top + math.log(total))
-    if log_accepted < math.log(MIN_ACCEPTANCE):
-        return np.empty(0, np.uint64)
-    return build_alias(odds)
+    return top + math.log(total)
 
 
 @compiled

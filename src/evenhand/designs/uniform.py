@@ -52,16 +52,17 @@ class Uniform(ExplicitDesign):
 def draw_uniform(m: int, k: int, numbers: Floats) -> Ints:
     """Draw one ordered k-subset of range(m) per number: the first k steps of a shuffle."""
     rows = np.empty((len(numbers), k), np.int64)
-    arms, swaps = np.empty(m, np.int64), np.empty(k, np.int64)
+    arms = np.empty(m, np.int64)
     for a in range(m):
         arms[a] = a
     for i in range(len(numbers)):
         state = start_row(numbers[i])
         for r in range(k):
             word, state = draw_row_word(state)
-            swaps[r] = r + int(uniform(word) * (m - r))
-            arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
-            rows[i, r] = arms[r]
-        for r in range(k - 1, -1, -1):  # undone, so that a row's number alone decides it
-            arms[r], arms[swaps[r]] = arms[swaps[r]], arms[r]
+            j = r + int(uniform(word) * (m - r))
+            rows[i, r] = arms[j]
+            arms[j] = arms[r]
+        for r in range(k):  # undone, so that a row's number alone decides it: places beyond k
+            arms[r] = r  # were changed only where their own arm was drawn
+            arms[rows[i, r]] = rows[i, r]
     return rows

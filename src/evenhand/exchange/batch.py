@@ -215,19 +215,19 @@ def _first_wrong(
 @compiled
 def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
     """Count each arm's memberships in the queried prefixes."""
-    k = orders.shape[1]
-    ends = np.empty(k + 1, np.int64)  # prefixes of a row by their length
-    for i in range(len(orders)):
-        if sizes.shape[1] == 1:
-            for r in range(sizes[i, 0]):
+    n, s = sizes.shape
+    for i in range(n):
+        for j in range(s):
+            for r in range(sizes[i, j]):
                 asked[orders[i, r]] += times[i]
-            continue
-        for r in range(k + 1):
-            ends[r] = 0
-        for size in sizes[i]:
-            ends[size] += times[i]
-        inside = 0
-        for r in range(k - 1, -1, -1):
-            inside += ends[r + 1]
-            if inside > 0:  # entries behind the longest prefix are -1
-                asked[orders[i, r]] += inside
+
+
+@compiled
+def note_arms(last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
+    """Note the number of the last query with each arm, given how many came before these rows."""
+    at = start
+    for i in range(len(orders)):
+        for j in range(sizes.shape[1]):
+            at += times[i]
+            for r in range(sizes[i, j]):
+                last[orders[i, r]] = at

@@ -1,5 +1,7 @@
 """The paper's synthetic game: at least one of independent successes."""
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -54,7 +56,10 @@ class NoisyOr:
         self.m = len(self.mu)
         self._miss = 1.0 - self.mu
         self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
-        self._half = half_mass(self._cut, self.sd)
+
+    @cached_property
+    def _half(self) -> Floats:
+        return half_mass(self._cut, self.sd)
 
     def __repr__(self) -> str:
         return f"NoisyOr(m={self.m}, mu={span(self.mu)}, sd={self.sd:g}, width={self.width:g})"
@@ -105,8 +110,9 @@ class BinaryNoisyOr(NoisyMean):
     """
 
     def __init__(self, mu: ArrayLike) -> None:
-        self._means = NoisyOr(mu)
-        super().__init__(self._means.m, Bernoulli())
+        self._means, self._noise = NoisyOr(mu), Bernoulli()
+        self._miss = 1.0 - self._means.mu
+        super().__init__(self._means.m, self._noise)
 
     def __repr__(self) -> str:
         return f"BinaryNoisyOr(m={self.m}, mu={span(self._means.mu)})"
@@ -114,6 +120,14 @@ class BinaryNoisyOr(NoisyMean):
     def value(self, sets: Bools) -> Floats:
         """Mean V(S) of each row of a boolean (n, m) matrix."""
         return self._means.value(sets)
+
+    def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Noisy rewards (n, s): entry (i, j) is that of the set ``orders[i, :sizes[i, j]]``."""
+        orders, sizes = check_orders(orders, sizes, self.m)
+        missed = np.ones(sizes.shape)
+        for r in range(orders.shape[1]):
+            np.multiply(missed, self._miss[orders[:, r], None], out=missed, where=sizes > r)
+        return self._noise.observe(1.0 - missed, check_rng(rng))
 
     def kshapley(self, k: int) -> Floats:
         """K-Shapley values in closed form."""

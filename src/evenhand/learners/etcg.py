@@ -10,7 +10,8 @@ from evenhand.checks import check_budget, check_integer
 from evenhand.exchange import Determined
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import means
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.drafts import Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import Notes, OrderedLearner
 from evenhand.randomness.streams import Seed

@@ -8,16 +8,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.account import Noticed
 from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
 from evenhand.learners import band, evidence, watch
+from evenhand.learners.accounting import own_part
 from evenhand.learners.band import Band
+from evenhand.learners.drafts import Draft
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.exchangeable import Recalled
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
@@ -155,7 +158,7 @@ class EvenHand(TermedLearner[SetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._proportional(self._believed(*self.evidence.upcoming)[0])
+        return self._share_out(*self._wanted())
 
     def estimate(self) -> Estimate:
         """All that the learner has to say about the arms now, in one value.
@@ -254,9 +257,24 @@ class EvenHand(TermedLearner[SetPlan]):
             return merit, variance
         return self.prior.join(merit, variance, self._unit)
 
-    def _proportional(self, merits: Floats) -> Floats:
-        """Marginals proportional to the merits, as far as terms and uniform mixing allow."""
-        return self._share_out(self.band.hold(merits), self._known, self._rate())
+    def _wanted(self) -> tuple[Floats, float]:
+        return self.band.hold(self._believed(*self.evidence.upcoming)[0]), self._rate()
+
+    def _background(self) -> dict[str, Any]:
+        said, (merit, variance) = self._diagnostics(), self._conclude()
+        noticed = [Noticed(n, arm, bool(alone)) for n, arm, alone in self._changes.tolist()]
+        return super()._background() | {
+            "settled": own_part(merit, variance),
+            "trust": said.trust,
+            "sizes": said.size_shares,
+            "mixing": said.mixing,
+            "diagnostics": {"curvature": said.curvature, "largest_weight": said.largest_weight},
+            "changes": tuple(noticed) if self.watch else None,
+        }
+
+    def _set_aside(self) -> tuple[Floats, Floats]:
+        *_, merit, variance, _ = self.evidence.away.T  # as columns.AXES says
+        return self._unit * merit, self._unit * np.sqrt(variance)
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
@@ -271,7 +289,8 @@ class EvenHand(TermedLearner[SetPlan]):
         renews = self.watch and 0 < self.evidence.told >= self.evidence.due
         if renews:
             self._watch.end(self.evidence)
-        policy = self._proportional(self._believed(*self.evidence.renew())[0])
+        merits = self._believed(*self.evidence.renew())[0]
+        policy = self._share_out(self.band.hold(merits), self._rate())
         if renews:
             self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma

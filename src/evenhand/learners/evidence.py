@@ -16,9 +16,10 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
+from evenhand.learners.accounting import Counted
 from evenhand.learners.free import Free, add_rewards, free_merits
 from evenhand.learners.inference import Conclusions, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets, sinking
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets, rates, sinking
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
@@ -214,7 +215,7 @@ class Evidence:
         sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
         add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
         slopes = np.zeros((self.m, 2))
-        sinking(orders, looks, forecast.worth, forecast.gamma, slopes)
+        sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
         return sums, Kept(orders, looks, slopes)
 
     def branch(self) -> "Evidence":
@@ -243,6 +244,11 @@ class Evidence:
         if self._found is None:
             self._found = self._conclude()
         return self._found
+
+    def counted(self) -> Counted:
+        """Return how many rewards it rests on."""
+        alone, company = self.singles[:, 0].astype(np.int64), self.together[:, 0].astype(np.int64)
+        return Counted(self.told, alone, company, self.start.astype(np.int64))
 
     @property
     def upcoming(self) -> tuple[Floats, Floats]:

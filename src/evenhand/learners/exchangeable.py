@@ -11,7 +11,9 @@ from evenhand.checks import check_integer
 from evenhand.exchange import Marginals, Plan, Roster, Rows, Shelf
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.shelf import DrawnElsewhere, Part, joined
-from evenhand.learners.learner import Asked, Draft, Learner
+from evenhand.learners.accounting import Counted
+from evenhand.learners.drafts import Asked, Draft
+from evenhand.learners.learner import Learner
 from evenhand.randomness.state import kind_of
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
@@ -33,6 +35,9 @@ class Evidence(Protocol):
 
     def estimate(self) -> Any:
         """Return all that follows from the sums, in one value."""
+
+    def counted(self) -> Counted:
+        """Return how many rewards it rests on."""
 
 
 class Recalled(NamedTuple):
@@ -245,8 +250,11 @@ class ExchangeableLearner(Learner, Generic[P]):
         self._rearrange(sources(roster.ids), sources(np.array(sorted(roster.paused), np.int64)))
         self._shelf.cut(self.ledger)
         self.roster, self.m, self._since = roster, roster.m, self._plans
-        more = np.zeros(roster.next_id - len(self.selections), np.int64)
+        places, more = self.selections.sum(), np.zeros(roster.next_id - old.next_id, np.int64)
         self.selections = np.append(self.selections, more)
+        self._last, self._missed = np.append(self._last, more - 1), np.append(self._missed, more)
+        self._missed[np.setdiff1d(roster.ids, old.ids)] += places
+        self._missed[np.setdiff1d(old.ids, roster.ids)] -= places
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
         """Arrange what is known for other arms.
@@ -258,6 +266,11 @@ class ExchangeableLearner(Learner, Generic[P]):
             f"{type(self).__name__} cannot change its arms while it runs; make a new one, or take "
             "EvenHand, which can"
         )
+
+    def _background(self) -> dict[str, Any]:
+        if self.evidence is None:
+            return super()._background()
+        return super()._background() | self.evidence.counted()._asdict()
 
     def _settle(self, rows: slice | Ints) -> None:
         self._shelf.settle(rows, self.ledger)

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from evenhand.checks import check_vector
 from evenhand.exchange import Determined
 from evenhand.exchange.fields import COUNT, Fields
+from evenhand.learners.drafts import Draft
 from evenhand.learners.etcg import GreedyExploration, next_set, plays_per_set
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.ordered import Notes, OrderedLearner
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints, compiled

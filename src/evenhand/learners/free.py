@@ -42,21 +42,19 @@ def add_rewards(
             continue
         told += 1
         if r == 1:
-            cell = singles[orders[i, 0]]
-            cell[0] += 1.0
-            cell[1] += y
-            cell[2] += y * y
-            cell[3] += y * y * y
-            cell[4] += y * y * y * y
+            power = 1.0
+            for d in range(5):
+                singles[orders[i, 0], d] += power
+                power *= y
             continue
         variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
             a, w = orders[i, j], weights[i, j]
-            largest = max(largest, w)
-            cell = together[a]
-            cell[0] += 1.0
-            cell[1] += surprise
-            cell[2] += surprise * surprise
+            largest = w if w > largest else largest
+            power = 1.0
+            for d in range(3):
+                together[a, d] += power
+                power *= surprise
             cell = weighted[r - 2, a]
             cell[0] += w
             cell[1] += w * (surprise + expected[r - 1, a])

@@ -17,6 +17,7 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.learners import curves
+from evenhand.learners.accounting import Counted
 from evenhand.learners.curves import Curves, Extrapolation
 from evenhand.subsets.full_sets import coefficients, full_set_values
 from evenhand.typing import Floats, Ints, compiled
@@ -118,6 +119,10 @@ class FullEvidence:
             plain = least_squares(self.pairs, self.totals, float(value.mean()))
             best, error = blend(value, variance, plain, plain_variances(self.sums))
         return Conclusions(value, variance, shrink(best, error))
+
+    def counted(self) -> Counted:
+        """Return how many rewards it rests on."""
+        return Counted(self.told, None, self.sums[:-1, COUNTED].astype(np.int64))
 
     def renew(self) -> Conclusions:
         """Take over the present forecast, and return what it was concluded from."""

@@ -11,7 +11,9 @@ from evenhand.estimate import Estimate
 from evenhand.exchange import FullSetPlan, Roster
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.learners import full_evidence
+from evenhand.learners.accounting import part_after_shrinking
 from evenhand.learners.curves import Extrapolation
+from evenhand.learners.drafts import Draft
 from evenhand.learners.full_evidence import (
     COUNTED,
     SQUARE,
@@ -20,7 +22,7 @@ from evenhand.learners.full_evidence import (
     FullEvidence,
     shrink,
 )
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import (
     alike,
@@ -126,7 +128,7 @@ class FullSets(TermedLearner[FullSetPlan]):
         """What the next query gives each arm (m,)."""
         if self.plan is not None and self._left:
             return self.plan.marginals.copy()
-        return self._policy(self.evidence.estimate())
+        return self._share_out(*self._wanted())
 
     def estimate(self) -> Estimate:
         """Full-set values as ``merit``, with standard errors, intervals and diagnostics.
@@ -192,9 +194,24 @@ class FullSets(TermedLearner[FullSetPlan]):
             found.value, found.variance, 1.0
         )
 
-    def _policy(self, found: Conclusions) -> Floats:
-        values = shrink(*self._joined(found)) if len(self._before) else found.shrunk
-        return self._share_out(values, self._known, mixing_rate(self.queries, self.m))
+    def _shrunk(self, found: Conclusions) -> Floats:
+        return shrink(*self._joined(found)) if len(self._before) else found.shrunk
+
+    def _wanted(self) -> tuple[Floats, float]:
+        return self._shrunk(self.evidence.estimate()), mixing_rate(self.queries, self.m)
+
+    def _background(self) -> dict[str, Any]:
+        said, found = self._diagnostics(), self.evidence.estimate()
+        return super()._background() | {
+            "settled": part_after_shrinking(*self._joined(found)),
+            "sizes": np.eye(self.k)[-1],
+            "mixing": said.mixing,
+            "diagnostics": {"largest_weight": said.largest_weight},
+        }
+
+    def _set_aside(self) -> tuple[Floats, Floats]:
+        value, variance = self._away.T
+        return self._unit * value, self._unit * np.sqrt(variance)
 
     def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
         bounds = super()._bounds_of(terms, roster)
@@ -220,8 +237,9 @@ class FullSets(TermedLearner[FullSetPlan]):
         self.evidence = FullEvidence(len(source), self.k)
 
     def _make_plan(self) -> tuple[FullSetPlan, int]:
-        policy = self._policy(self.evidence.renew())
-        mixing = self._uniform_share(policy, mixing_rate(self.queries, self.m))
+        rate = mixing_rate(self.queries, self.m)
+        policy = self._share_out(self._shrunk(self.evidence.renew()), rate)
+        mixing = self._uniform_share(policy, rate)
         mixing = max(mixing, room_for_mixing(policy, self.k))
         plan = FullSetPlan(self._plans, self.roster.ids, self.k, policy, mixing)
         return plan, queries_to_serve(self.queries, self.m)

@@ -9,7 +9,8 @@ from evenhand.checks import check_number, check_positive, first_bad_query
 from evenhand.exchange import Determined, Target
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import means
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.drafts import Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import GainSampler, Notes
 from evenhand.learners.schedule import rounds_to_serve

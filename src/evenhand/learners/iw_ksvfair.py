@@ -13,8 +13,9 @@ from evenhand.exchange import Marginals, PrefixPlan
 from evenhand.exchange.fields import COUNT, Fields
 from evenhand.exchange.plan import MaxEntropy
 from evenhand.learners import means
+from evenhand.learners.drafts import Draft
 from evenhand.learners.exchangeable import ExchangeableLearner
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.means import Means
 from evenhand.learners.schedule import rounds_to_serve
 from evenhand.policy import fill
@@ -154,6 +155,10 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
             sets = mixture.sample(limit, self._rng)
             return Draft.unlearnt(sets, np.ones(limit, np.int64), Marginals(mixture.marginals))
         return self._take(max(1, min(limit, MAX_BATCH) // self.k))
+
+    def _background(self) -> dict[str, Any]:
+        same = np.full(self.k, 1.0 / self.k)  # of every round all prefixes
+        return super()._background() | {"sizes": same, "mixing": self.eta}
 
     def _fields(self) -> Fields:
         kept = {f"evidence.{name}": field for name, field in means.FIELDS.items()}

@@ -5,50 +5,30 @@ import uuid
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.account import Account, Why, explain
 from evenhand.checks import check_budget, check_integer, check_memory, check_range
-from evenhand.designs import ConditionalPoisson
-from evenhand.designs.warming import warm
 from evenhand.estimate import Estimate
-from evenhand.exchange import Batch, Exposure, Ledger, Roster
+from evenhand.exchange import Batch, Ledger, Roster
+from evenhand.exchange.batch import note_arms
 from evenhand.exchange.fields import COUNT, Field, Fields, read, write
 from evenhand.exchange.ledger import as_rows
 from evenhand.exchange.rewards import check_rewards
 from evenhand.exchange.snapshot import check_frame, sealed
+from evenhand.learners.accounting import account_of
 from evenhand.learners.arguments import USUAL, arguments, as_json, in_short, options
-from evenhand.policy import Terms, fill
+from evenhand.learners.drafts import Asked, Draft
+from evenhand.learners.warming import warm
+from evenhand.policy import Terms
 from evenhand.randomness.state import kind_of, to_bytes, with_state
 from evenhand.randomness.streams import Seed, as_generator
-from evenhand.typing import Bools, Floats, Ints
+from evenhand.typing import Floats, Ints
 
 MAX_BATCH = 2**16  # queries of a batch that learns: bounds the memory
-
-
-class Draft(NamedTuple):
-    """What a learner asks, before its rows are numbered and become a batch."""
-
-    orders: Ints
-    sizes: Ints
-    exposure: Exposure
-    notes: dict[str, Ints]  # what the ledger keeps of each row
-    times: Ints | None = None  # given where nothing is to be learnt
-
-    @classmethod
-    def unlearnt(cls, sets: Ints, times: Ints, exposure: Exposure) -> "Draft":
-        """Full sets from which nothing is learnt."""
-        return cls(sets, np.full((len(sets), 1), sets.shape[1]), exposure, {}, times)
-
-
-class Asked(NamedTuple):
-    """What was asked in some rows: the sizes (n, s) queried, and what the learner kept of them."""
-
-    sizes: Ints
-    kept: Any
-    left: Bools | None = None  # rows with an arm that is gone; None where there is none
 
 
 class Learner(ABC):
@@ -93,6 +73,7 @@ class Learner(ABC):
     kinds: ClassVar[dict[str, type["Learner"]]] = {}  # all learners, for loading
     name: ClassVar[str]  # what experiment files and saved learners call it
     trajectory: ClassVar[int] = 1  # bump when a release changes the random numbers
+    barred: frozenset[int] = frozenset()  # ids of arms that terms give nothing: they are paused
     terms: Terms | None = None  # what shares must satisfy; few learners take any
 
     def __init_subclass__(cls) -> None:
@@ -123,6 +104,8 @@ class Learner(ABC):
         self.horizon = None if horizon is None else check_integer("horizon", horizon, 1)
         self.queries = 0
         self.selections = np.zeros(self.m, np.int64)
+        self._last = np.full(self.m, -1)  # by id, number of the last query with each arm
+        self._missed = np.zeros(self.m, np.int64)  # by id, places handed out while it was not there
         self.ledger = Ledger()
         self._rng = as_generator(seed, "learner")
         self._owner = uuid.uuid4().hex
@@ -176,6 +159,31 @@ class Learner(ABC):
                 names=self.names,
             )
 
+    def account(self) -> Account:
+        """All that is known about the arms now, paused ones included, as one value."""
+        with self._lock:
+            return account_of(self)
+
+    def explain(self, arm: int | str) -> Why:
+        """Say why an arm, given by id or name, has the share it has; ``print`` shows it in words.
+
+        Examples
+        --------
+        >>> from evenhand.learners import EvenHand
+        >>> why = EvenHand(m=4, k=2, names=["ada", "bob", "cy", "dee"], seed=1).explain("bob")
+        >>> why.share, why.rank, why.asked
+        (0.25, None, 0)
+        """
+        return explain(self.account(), arm)
+
+    def _background(self) -> dict[str, Any]:
+        """What else there is to know, by field of the account; columns of arms on the roster."""
+        return {}
+
+    def _set_aside(self) -> tuple[Any, Any]:
+        """Merits and standard errors that are remembered of paused arms, by ascending id."""
+        return np.nan, np.nan
+
     def ask(self, limit: int = MAX_BATCH) -> Batch:
         """Return the next queries, at most ``limit`` of them, without waiting for any rewards.
 
@@ -206,6 +214,7 @@ class Learner(ABC):
                 names=self.roster.names_by_id,
                 exposure=draft.exposure,
             )
+            note_arms(self._last, batch.orders, batch.sizes, batch.times, self.queries)
             self.queries += batch.queries
             batch.count_into(self.selections)
             return batch
@@ -254,27 +263,7 @@ class Learner(ABC):
         Where nothing is compiled yet that takes some fifteen seconds; compiled code is kept on
         disk. A throw-away learner with the same options does the work: this one stays as it is.
         """
-        kind = type(self)
-        given = arguments(kind, self._config())
-        for design in {ConditionalPoisson, *(x for x in given.values() if isinstance(x, type))}:
-            warm(design)
-        fill(np.array([3.0, 2.0, 1.0]), 1)  # a late phase may be the first to need it
-        twin, batches = kind(**given, seed=0), list[Batch]()
-        while not twin.done and len(batches) < 8:  # beyond each arm's first turn
-            batches.append(twin.ask())
-            if len(batches) > 2:
-                twin.tell(batches[-1], twin._half_missing(batches[-1]))
-        twin = kind.restore(twin.snapshot())
-        for batch in batches[:2]:  # late: drawn again, and told row by row
-            for row in (batch.rows([i]) for i in range(min(2, batch.learns * len(batch.orders)))):
-                twin.tell(row, twin._half_missing(row))
-        twin.estimate()
-
-    def _half_missing(self, batch: Batch) -> Floats:
-        """Rewards of a batch of which every other one is missing."""
-        rewards = np.full(batch.sizes.size, np.mean(self.rewards))
-        rewards[1::2] = np.nan
-        return rewards
+        warm(self)
 
     @abstractmethod
     def _ask(self, limit: int) -> Draft:
@@ -310,13 +299,19 @@ class Learner(ABC):
 
     def _parts(self) -> dict[str, np.ndarray]:
         """Arrays of parts that keep a form of their own, by name."""
-        return {f"ledger.{name}": array for name, array in self.ledger.arrays().items()}
+        kept = {f"ledger.{name}": array for name, array in self.ledger.arrays().items()}
+        return kept | {"looks": np.stack([self._last, self._missed])}
 
     def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`_parts` returned, refusing anything else."""
         head = "ledger."
         mine = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
         self.ledger.set_arrays(mine)
+        looks = arrays.get("looks")  # not there in early files of this version
+        if looks is not None:
+            if looks.dtype != np.int64 or looks.shape != (2, self.roster.next_id):
+                raise ValueError(f"looks must hold two numbers per id, got {looks.shape}")
+            self._last, self._missed = looks.copy()
 
     def _config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, apart from the seed, as JSON."""
@@ -355,6 +350,7 @@ class Learner(ABC):
             learner._owner = str(snapshot["owner"])
             learner.roster = Roster.from_json(snapshot["roster"], learner.names, learner.m)
             learner.selections = np.zeros(learner.roster.next_id, np.int64)
+            learner._last, learner._missed = learner.selections - 1, learner.selections.copy()
             write(learner, learner._all_fields(), snapshot["values"], arrays)
             learner._set_parts(arrays)
         except (

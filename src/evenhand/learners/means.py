@@ -4,6 +4,7 @@ import numpy as np
 
 from evenhand.exchange import Rows
 from evenhand.exchange.fields import COUNT, Field, Fields
+from evenhand.learners.accounting import Counted
 from evenhand.typing import Floats, Ints, compiled
 
 FIELDS: Fields = {"totals": Field(-1e300, 1e300), "counts": COUNT}
@@ -36,6 +37,10 @@ class Means:
         """Return the means, nan where nothing was counted."""
         with np.errstate(invalid="ignore"):
             return self.totals / np.where(self.counts > 0, self.counts, np.nan)
+
+    def counted(self) -> Counted:
+        """Return how many gains it rests on: each is a reward less that of the prefix before."""
+        return Counted(int(self.counts.sum()), None, self.counts.copy())
 
 
 @compiled

@@ -153,7 +153,8 @@ def add_sets(
         missed, slope, ratio, total = 1.0, 0.0, 0.0, 0.0
         for j in range(r):
             a = orders[i, j]
-            left = max(1.0 - gamma * worth[a], LEAST)
+            left = 1.0 - gamma * worth[a]
+            left = left if left > LEAST else LEAST
             looks[i, j] = left
             missed *= left
             slope += worth[a] / left
@@ -170,7 +171,8 @@ def add_sets(
             lost += extra[a] * (1.0 - others)
             along += others
             by_reference += others * reference[a]
-        held = min(max(value - lost - low, EDGE), 1.0 - EDGE)  # as :func:`binary_variance`
+        held = value - lost - low  # as :func:`binary_variance`
+        held = EDGE if held < EDGE else 1.0 - EDGE if held > 1.0 - EDGE else held
         q = held * (1.0 - held)
         common = 1.0 / (noise[0] + noise[1] * q)
         share = common * total / ratio
@@ -206,24 +208,28 @@ def add_sets(
         weight[1] += 1.0
 
 
+def rates(worth: Floats, gamma: float) -> Floats:
+    """How fast the logarithm of what each arm leaves sinks as the curvature grows."""
+    left = 1.0 - gamma * worth
+    return np.divide(worth, left, out=np.zeros_like(left), where=left > LEAST)
+
+
 @compiled
-def sinking(orders: Ints, looks: Floats, worth: Floats, gamma: float, result: Floats) -> None:
+def sinking(orders: Ints, looks: Floats, rate: Floats, result: Floats) -> None:
     """Add up how what others leave to an arm sinks as the curvature grows, worths being fixed.
 
     With l what they leave and s how fast it sinks: sums of l s/v and s/v, per arm (m, 2).
+    ``rate`` (m,) is how fast the logarithm of what an arm leaves sinks, see :func:`rates`.
     """
     n, k = orders.shape
     for i in range(n):
         crowd, r = 0.0, 0
         while r < k and orders[i, r] >= 0:
-            left = 1.0 - gamma * worth[orders[i, r]]
-            crowd += worth[orders[i, r]] / left if left > LEAST else 0.0
+            crowd += rate[orders[i, r]]
             r += 1
         for j in range(r):
             a = orders[i, j]
-            left = 1.0 - gamma * worth[a]
-            others = crowd - worth[a] / left if left > LEAST else crowd
-            slope = looks[i, j] * others * looks[i, k + 1]
+            slope = looks[i, j] * (crowd - rate[a]) * looks[i, k + 1]
             result[a, 0] += looks[i, j] * slope
             result[a, 1] += slope
 

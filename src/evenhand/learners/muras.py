@@ -13,7 +13,8 @@ from evenhand.exchange import Marginals, Target
 from evenhand.exchange.fields import Field, Fields
 from evenhand.learners import means
 from evenhand.learners.arguments import DESIGNS
-from evenhand.learners.learner import MAX_BATCH, Draft
+from evenhand.learners.drafts import Draft
+from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.means import Means
 from evenhand.learners.ordered import GainSampler, Notes
 from evenhand.learners.schedule import batch_limit

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
 from evenhand.exchange import Ledger
-from evenhand.learners.learner import Asked, Learner
+from evenhand.learners.drafts import Asked
+from evenhand.learners.learner import Learner
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Ints
 

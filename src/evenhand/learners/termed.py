@@ -1,15 +1,18 @@
 """Learners that keep to terms, which may change while they run."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
+from evenhand.account.account import Group
 from evenhand.exchange import Plan, Roster
 from evenhand.learners.exchangeable import ExchangeableLearner
 from evenhand.learners.proportional import on_terms, proportional, room_for_uniform
-from evenhand.policy import Bounds, Group, Terms
+from evenhand.policy import Bounds, Terms
+from evenhand.policy import Group as Together
 from evenhand.typing import Bools, Floats
 
 P = TypeVar("P", bound=Plan)
@@ -34,13 +37,7 @@ class TermedLearner(ExchangeableLearner[P]):
 
     terms: Terms | None = None
     _bounds: Bounds | None = None  # the terms for the arms that there are now
-    _barred: frozenset[int] = frozenset()  # ids of arms that are paused because their cap is 0
     past_terms: tuple[tuple[int, Terms | None], ...] = ()
-
-    @property
-    def barred(self) -> frozenset[int]:
-        """Ids of arms that the terms give nothing: they are paused."""
-        return self._barred
 
     def change_terms(self, terms: Terms | None) -> None:
         """Keep to other terms from the next query on, or to none.
@@ -65,7 +62,7 @@ class TermedLearner(ExchangeableLearner[P]):
     def _agree(self, given: Terms | Mapping[str, Any] | None) -> None:
         """Take over terms, and pause the arms that they take out."""
         terms = Terms.of(given)
-        roster = self.roster.resume(sorted(self._barred)) if self._barred else self.roster
+        roster = self.roster.resume(sorted(self.barred)) if self.barred else self.roster
         bounds, barred = None, frozenset[int]()
         if terms is not None:
             names = None if roster.names is None else (*roster.names, *roster.former)
@@ -75,9 +72,9 @@ class TermedLearner(ExchangeableLearner[P]):
             barred = frozenset(roster.ids[bounds.high == 0.0].tolist())
             roster = roster.pause(sorted(barred)) if barred else roster
             bounds = self._bounds_of(terms, roster)
-        if barred != self._barred:
+        if barred != self.barred:
             super()._change(roster)
-        self.terms, self._bounds, self._barred = terms, bounds, barred
+        self.terms, self._bounds, self.barred = terms, bounds, barred
 
     def _bounds_of(self, terms: Terms, roster: Roster) -> Bounds:
         """Return terms for the arms of a roster, refusing those that cannot be kept to."""
@@ -93,13 +90,36 @@ class TermedLearner(ExchangeableLearner[P]):
                     f"arms must have a cap above 0 by the terms, got {out!r}; change the terms"
                 )
         super()._change(roster)
-        self._bounds, self._barred = bounds, self._barred & set(roster.paused)
+        self._bounds, self.barred = bounds, self.barred & set(roster.paused)
 
-    def _share_out(self, merits: Floats, known: Bools, rate: float) -> Floats:
+    @property
+    @abstractmethod
+    def _known(self) -> Bools:
+        """Whether anything is known of each arm (m,)."""
+
+    def _share_out(self, merits: Floats, rate: float) -> Floats:
         """Marginals proportional to the merits, as far as terms and exploring allow."""
         if self.terms is None or self._bounds is None:
-            return proportional(merits, known, self.k, rate)
-        return on_terms(merits, known, self.k, self.terms, self._bounds, rate)
+            return proportional(merits, self._known, self.k, rate)
+        return on_terms(merits, self._known, self.k, self.terms, self._bounds, rate)
+
+    @abstractmethod
+    def _wanted(self) -> tuple[Floats, float]:
+        """Merits that a policy made now would follow, and its share of uniformly drawn sets."""
+
+    def _background(self) -> dict[str, Any]:
+        if self.terms is None or self._bounds is None:
+            return super()._background()
+        bounds, (merits, rate) = self._bounds, self._wanted()
+        limits = zip(self.terms.groups, bounds.group_low, bounds.group_high, strict=True)
+        return super()._background() | {
+            "without_terms": proportional(merits, self._known, self.k, rate),
+            "floors": bounds.low,
+            "caps": bounds.high,
+            "group": bounds.group,
+            "groups": tuple(Group(name, float(low), float(high)) for name, low, high in limits),
+            "power": self.terms.power,
+        }
 
     def _uniform_share(self, policy: Floats, rate: float) -> float:
         """Share of uniformly drawn sets in the law of a policy."""
@@ -108,7 +128,7 @@ class TermedLearner(ExchangeableLearner[P]):
     def warm(self) -> None:
         """Compile now what this learner may need later, so that no other call waits for it."""
         super().warm()
-        Terms(groups={"both": Group([0, 1])}, unit="shares").policy(np.ones(3), 1)
+        Terms(groups={"both": Together([0, 1])}, unit="shares").policy(np.ones(3), 1)
 
     # ---- state: terms depend on the roster, which a constructor does not know ----
 
@@ -120,7 +140,7 @@ class TermedLearner(ExchangeableLearner[P]):
             return super()._parts()
         past = [[queries, terms and terms.to_json()] for queries, terms in self.past_terms]
         now = self.terms and self.terms.to_json()
-        text = json.dumps({"terms": now, "barred": sorted(self._barred), "past": past})
+        text = json.dumps({"terms": now, "barred": sorted(self.barred), "past": past})
         return {**super()._parts(), "terms": np.frombuffer(text.encode(), np.uint8)}
 
     def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
@@ -128,9 +148,9 @@ class TermedLearner(ExchangeableLearner[P]):
         if "terms" not in arrays:
             return
         kept = json.loads(arrays["terms"].tobytes())
-        self.terms, self._barred = Terms.of(kept["terms"]), frozenset(map(int, kept["barred"]))
+        self.terms, self.barred = Terms.of(kept["terms"]), frozenset(map(int, kept["barred"]))
         self.past_terms = tuple((int(n), Terms.of(terms)) for n, terms in kept["past"])
-        if not self._barred <= set(self.roster.paused):
+        if not self.barred <= set(self.roster.paused):
             raise ValueError("arms with a cap of 0 must be paused")
         if self.terms is not None:
             self._bounds = self._bounds_of(self.terms, self.roster)

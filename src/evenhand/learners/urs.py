@@ -1,16 +1,17 @@
 """URS: a uniformly random K-set, every time."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
 from evenhand.exchange import Marginals, Plan, Roster, Rows, SetPlan
-from evenhand.exchange.batch import count_arms
+from evenhand.exchange.batch import count_arms, note_arms
 from evenhand.exchange.fields import Fields
+from evenhand.learners.drafts import Draft
 from evenhand.learners.exchangeable import ExchangeableLearner, Published
-from evenhand.learners.learner import Draft
 from evenhand.learners.schedule import batch_limit
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Floats, Ints
@@ -62,9 +63,10 @@ class URS(ExchangeableLearner[SetPlan]):
         with self._lock:
             n = check_integer("least", least, 1)
             rows = self.plan.draw(n, self._rng) if given is None else given[1]
-            self.queries += len(rows.sizes)
             orders, once = self._by_id(self.plan, rows.orders), np.ones(len(rows.sizes), np.int64)
+            note_arms(self._last, orders, rows.sizes, once, self.queries)
             count_arms(self.selections, orders, rows.sizes, once)
+            self.queries += len(rows.sizes)
             return Published(self.plan, 0, rows)
 
     def _ask(self, limit: int) -> Draft:
@@ -83,6 +85,9 @@ class URS(ExchangeableLearner[SetPlan]):
     def _set_parts(self, arrays: dict[str, np.ndarray]) -> None:
         super()._set_parts(arrays)
         self.plan, _ = self._make_plan()  # of the arms that there are now
+
+    def _background(self) -> dict[str, Any]:
+        return {"sizes": np.eye(self.k)[-1], "mixing": 1.0}
 
     def _fields(self) -> Fields:
         return {}

@@ -43,7 +43,7 @@ def kshapley(
         The most arms in a set, 1 <= k <= m. ``k = m`` gives the Shapley value.
     executor
         Who asks the function, for a slow one: anything with ``submit`` as the executors of
-        ``concurrent.futures`` (processes, threads, loky, mpi4py, Dask's
+        ``concurrent.futures`` (:class:`~evenhand.merit.Processes`, threads, loky, mpi4py, Dask's
         ``client.get_executor()``), or a function that makes one, which is called again if a worker
         dies and takes the others with it. The numbers are the same for any number of workers.
     progress

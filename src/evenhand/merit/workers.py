@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.merit.processes import Processes
 from evenhand.merit.questions import Question
 from evenhand.typing import Floats, Ints
 
@@ -147,7 +148,10 @@ class Workers:
         try:
             answer = future.result()
         except BrokenExecutor as error:
-            self._mend(error)
+            if isinstance(self._executor, Processes):  # one of several, and made again already
+                self._again.append(self._counted_death(self._running.pop(future), error))
+            else:
+                self._mend(error)
             return
         task = self._running.pop(future)
         if answer is None:  # the worker does not know the game
@@ -162,23 +166,28 @@ class Workers:
         """Put the tasks that were out into a new executor, if we can make one."""
         if self._make is None:
             raise RuntimeError(
-                "a worker died and its executor cannot go on; pass a function that makes one, as "
-                "executor=lambda: ProcessPoolExecutor(4), and only the tasks that were out are "
-                "asked again; with cache= nothing else is lost"
+                "a worker died and its executor cannot go on: what came back by then is kept if "
+                "there is a cache=, and the same call goes on from there with a new executor; "
+                "executor=evenhand.merit.Processes(4) loses nothing but the task of a process that "
+                "dies, and a function that makes an executor, as lambda: ProcessPoolExecutor(4), "
+                "the tasks that are out"
             ) from error
         lost = [*self._running.values(), *self._again]
         self._running.clear()
         self._again.clear()
-        for task in lost:
-            task.tries += 1
-            if task.tries >= MAX_TRIES:
-                raise RuntimeError(
-                    f"workers died {MAX_TRIES} times over tasks with the rows "
-                    f"{task.rows[:5].tolist()}...; is it the game that ends them, or memory?"
-                ) from error
-        self._again = lost
+        self._again = [self._counted_death(task, error) for task in lost]
         self._executor.shutdown(wait=False)
         self._executor = self._make()
+
+    def _counted_death(self, task: Task, error: BrokenExecutor) -> Task:
+        """Count that a worker died when a task was out."""
+        task.tries += 1
+        if task.tries >= MAX_TRIES:
+            raise RuntimeError(
+                f"workers died {MAX_TRIES} times over tasks with the rows "
+                f"{task.rows[:5].tolist()}...; is it the game that ends them, or memory?"
+            ) from error
+        return task
 
     def _pickled(self) -> bytes:
         if not self._blob:

@@ -100,30 +100,20 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
     return fill(np.clip(vector, 0.0, 1.0), k)
 
 
-@compiled
 def fill(scores: Floats, k: int) -> Floats:
     """Waterfill unchecked scores; if at most k are positive, these get 1, others share the rest."""
-    m, positive, top = len(scores), 0, 0.0
-    for score in scores:
-        positive += score > 0.0
-        top = max(top, score)
-    result = np.empty(m)
-    if positive <= k:
-        rest = 0.0 if positive == m else (k - positive) / (m - positive)
-        for a in range(m):
-            result[a] = 1.0 if scores[a] > 0.0 else rest
-        return result
-    for a in range(m):
-        result[a] = scores[a] / top  # no sum overflows
-    c, left, among = find_scale(result, 0.0, 1.0, k)
-    for a in range(m):
-        result[a] = 1.0 if c * result[a] > 1.0 else left * result[a] / among
-    return result
+    positive = scores > 0.0
+    m, n = len(scores), int(np.count_nonzero(positive))
+    if n <= k:
+        return np.where(positive, 1.0, 0.0 if n == m else (k - n) / (m - n))
+    parts = scores / scores.max()  # no sum overflows
+    c, left, among = find_scale(parts, 0.0, 1.0, float(k))
+    return np.where(c * parts > 1.0, 1.0, left * parts / among)
 
 
 def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats:
     """Find x_a = clip(c s_a, low, high) with the given sum, for positive scores."""
-    c, _, _ = find_scale(scores, low, high, total)
+    c, _, _ = find_scale(scores, low, high, float(total))
     return np.minimum(np.maximum(c * scores, low), high)
 
 
@@ -138,13 +128,13 @@ def find_scale(scores: Floats, low: float, high: float, total: float) -> tuple[f
     """
     smallest, sum_of_scores = np.inf, 0.0
     for score in scores:
-        smallest = min(smallest, score)
+        smallest = score if score < smallest else smallest
         sum_of_scores += score
     below, above = 0.0, high / smallest
     c, at_bounds, among = total / sum_of_scores, np.nan, np.nan
     for _ in range(200):
-        before = at_bounds, among
-        lacking, at_bounds, among = float(total), 0.0, 0.0
+        last_bounds, last_among = at_bounds, among
+        lacking, at_bounds, among = total, 0.0, 0.0
         for a in range(len(scores)):
             x = c * scores[a]
             free = low <= x <= high
@@ -153,8 +143,8 @@ def find_scale(scores: Floats, low: float, high: float, total: float) -> tuple[f
             lacking -= x
             at_bounds += 0.0 if free else x
             among += scores[a] if free else 0.0
-        if abs(lacking) <= 1e-14 * total or before == (at_bounds, among):  # the right piece
-            break
+        if abs(lacking) <= 1e-14 * total or (last_bounds == at_bounds and last_among == among):
+            break  # the right piece
         if lacking > 0.0:
             below = c
         else:

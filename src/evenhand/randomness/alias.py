@@ -20,27 +20,27 @@ def build_alias(weights: Floats) -> Words:
     for weight in weights:
         total += weight
     keep, table = np.empty(n), np.empty(n, np.uint64)
-    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
-    n_small = n_large = 0
+    # two stacks: entries with less than a cell's share grow from the left, others from the right
+    stacks, small, large = np.empty(n, np.int64), 0, n
     for i in range(n):
         table[i] = i
         keep[i] = weights[i] * (n / total) if i < len(weights) else 0.0
         if keep[i] < 1.0:
-            small[n_small] = i
-            n_small += 1
+            stacks[small] = i
+            small += 1
         else:
-            large[n_large] = i
-            n_large += 1
-    while n_small > 0 and n_large > 0:  # cells left over are full: theirs is their own entry
-        n_small -= 1
-        poor, rich = small[n_small], large[n_large - 1]
+            large -= 1
+            stacks[large] = i
+    while small > 0 and large < n:  # cells left over are full: theirs is their own entry
+        poor, rich = stacks[small - 1], stacks[large]
         chance = np.uint64(keep[poor] * unit)
         table[poor] = (chance << np.uint64(bits)) | np.uint64(rich)
         keep[rich] -= 1.0 - keep[poor]
         if keep[rich] < 1.0:
-            n_large -= 1
-            small[n_small] = rich
-            n_small += 1
+            large += 1
+            stacks[small - 1] = rich
+        else:
+            small -= 1
     return table
 
 

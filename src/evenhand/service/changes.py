@@ -61,7 +61,7 @@ def _with_other_arms(replica: "Replica", act: Callable[[], Any]) -> Any:
 def _terms(replica: "Replica", terms: dict[str, Any] | None) -> None:
     """Keep to other terms, or to none."""
     _refuse_in_shadow(replica)
-    _termed(replica, "terms").change_terms(Terms.of(None if terms is None else _by_id(terms)))
+    _termed(replica, "terms").change_terms(Terms.of(None if terms is None else by_id(terms)))
 
 
 def _shares(replica: "Replica", shares: dict[str, float]) -> None:
@@ -97,7 +97,7 @@ def _even(m: int) -> Terms:
     return Terms(floors=1.0 / m, caps=1.0 / m, unit="shares")
 
 
-def _by_id(terms: dict[str, Any]) -> dict[str, Any]:
+def by_id(terms: dict[str, Any]) -> dict[str, Any]:
     """Return terms with numbers for ids."""
     said = dict(terms)
     for name in ("floors", "caps"):

@@ -9,6 +9,7 @@ from evenhand.service import messages
 from evenhand.service.asking import open_view
 from evenhand.service.audit import audit
 from evenhand.service.database import Connection
+from evenhand.service.experiments import terms_by_id
 from evenhand.service.pace import PATIENCE
 from evenhand.service.problems import Problem
 from evenhand.service.requests import Answer, Request, answered, within
@@ -21,12 +22,12 @@ async def change(request: Request) -> Answer:
     call, arguments = _translated(view, messages.read(messages.Change, request.body))
 
     def write(c: Connection) -> int:
-        audit(c, request.key, f"change {call}", view.id, {})
         row = c.execute(
             f"insert into changes(exp, call, arguments, key, at) values(?,?,?,?,{c.now}) "
             "returning id",
             (view.id, call, json.dumps(arguments), request.key.name),
         )
+        audit(c, request.key, f"change {call}", view.id, {"change": row[0][0]})
         return int(row[0][0])
 
     number = await within(request.worker.committer.do(write))
@@ -72,7 +73,7 @@ def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]
     if isinstance(asked, messages.Retire | messages.Pause | messages.Resume):
         return type(asked).__name__.lower(), {"arms": [arm_id(view, name) for name in asked.arms]}
     if isinstance(asked, messages.Agree):
-        return "terms", {"terms": asked.terms and _terms(view, asked.terms)}
+        return "terms", {"terms": asked.terms and terms_by_id(asked.terms, partial(arm_id, view))}
     if isinstance(asked, messages.Fix):
         return "shares", {"shares": {str(arm_id(view, n)): x for n, x in asked.shares.items()}}
     if isinstance(asked, messages.Shadow):
@@ -86,22 +87,6 @@ def _translated(view: View, asked: messages.Change) -> tuple[str, dict[str, Any]
         raise Problem(409, "merit and stderr must be of the same arms")
     order = sorted(merit)
     return "prior", {"merit": {a: merit[a] for a in order}, "stderr": {a: stderr[a] for a in order}}
-
-
-def _terms(view: View, terms: messages.Terms) -> dict[str, Any]:
-    """Return terms with ids instead of names."""
-    said: dict[str, Any] = {"unit": terms.unit, "power": terms.power}
-    for name in ("floors", "caps"):
-        given = getattr(terms, name)
-        if isinstance(given, dict):
-            given = {n if n == "*" else str(arm_id(view, n)): x for n, x in given.items()}
-        said[name] = given
-    groups = terms.groups or {}
-    said["groups"] = {
-        name: {"arms": [arm_id(view, n) for n in g.arms], "floor": g.floor, "cap": g.cap}
-        for name, g in groups.items()
-    }
-    return said
 
 
 def arm_id(view: View, name: str) -> int:

@@ -74,7 +74,7 @@ def _wrong_epochs(c: Connection, experiment: int) -> list[str]:
             said[entry["epoch"]] = entry["crc"]
     wrong = []
     for number, plan, drawn, crc in c.execute(
-        "select number, plan, rows, crc from epochs where exp=? and plan is not null",
+        "select number, plan, rows, crc from epochs where exp=? and rows is not null",
         (experiment,),
     ):
         if not said.get(number, crc) == crc == rows.checksum(bytes(plan), bytes(drawn)):

@@ -117,6 +117,26 @@ def compact(
 
 
 @app.command()
+def recompute(
+    experiment: Annotated[str, typer.Argument(help="Its name.")],
+    plan: Annotated[int, typer.Argument(min=0, help="The plan's number.")],
+    database: Where = "evenhand.db",
+) -> None:
+    """Follow the log again up to a plan, and say whether it gives the same bits."""
+    from evenhand.service.database import database as at
+    from evenhand.service.recompute import recompute as follow
+
+    c = at(database).connect()
+    found = c.execute("select id from experiments where name=?", (experiment,))
+    if not found:
+        raise ValueError(f"experiment must be one that exists, got {experiment!r}")
+    said = follow(c, found[0][0], plan)
+    c.close()
+    typer.echo(f"{said.word}: {said.words}")
+    raise typer.Exit(0 if said.word == "same" else 1)
+
+
+@app.command()
 def migrate(database: Where = "evenhand.db") -> None:
     """Bring a database to what this release needs; ``serve`` does so too."""
     from evenhand.service.database import database as at

@@ -1,10 +1,9 @@
 """The database: SQLite in one file, or PostgreSQL; the same statements for both.
 
 Statements are written with ``?`` for values. What the two say differently is an attribute:
-``now`` (the database's clock, in seconds since 1970) and ``skip_locked``.
+``now`` (the database's clock, in seconds since 1970), ``skip_locked`` and ``day``.
 """
 
-import fcntl
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -12,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from evenhand.service import locks
 
 try:
     import psycopg
@@ -32,6 +33,7 @@ class Connection(ABC):
 
     now: str
     skip_locked: str
+    day: str  # number of the day of a column ``at``
     one_service: bool  # whether one service at most works on it
 
     @abstractmethod
@@ -61,6 +63,13 @@ class Connection(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close it."""
+
+    def recent(self, column: str, seconds: float) -> str:
+        """A condition: a time is at most so long ago.
+
+        Times as far ahead were written before the clock was set back: nobody knows how long ago.
+        """
+        return f"({column}>{self.now}-{seconds} and {column}<{self.now}+{seconds})"
 
     def clock(self) -> float:
         """The database's clock now."""
@@ -127,12 +136,14 @@ class SQLiteConnection(Connection):
 
     now = "((julianday('now') - 2440587.5) * 86400.0)"
     skip_locked = ""
+    day = "cast(at / 86400.0 as integer)"
     one_service = True
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(
-            path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-        )
+            path, timeout=PATIENCE, isolation_level=None, check_same_thread=False,
+            cached_statements=1024,
+        )  # fmt: skip
         # FULL, as in WAL mode NORMAL survives a killed process, but not a power cut
         for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
             self._db.execute(f"pragma {setting}")
@@ -153,7 +164,7 @@ class SQLiteConnection(Connection):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write all or nothing; durable when it is left."""
-        fcntl.flock(self._turn, fcntl.LOCK_EX)  # the kernel frees it when a process dies
+        locks.lock(self._turn)
         try:
             self._db.execute("begin immediate")
             try:
@@ -164,7 +175,7 @@ class SQLiteConnection(Connection):
                     self._db.execute("rollback")
                 raise
         finally:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
+            locks.unlock(self._turn)
 
     def share(self, experiments: Iterable[int]) -> None:
         """Nothing to do: one transaction writes at a time."""
@@ -203,6 +214,7 @@ class PostgreSQLConnection(Connection):
 
     now = "extract(epoch from clock_timestamp())::float8"  # now() stands still in a transaction
     skip_locked = " for update skip locked"
+    day = "floor(at / 86400.0)"
     one_service = False
 
     def __init__(self, url: str) -> None:

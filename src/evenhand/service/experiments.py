@@ -2,8 +2,11 @@
 
 import json
 import secrets
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+from evenhand.service import messages
 from evenhand.service.database import Connection
 from evenhand.service.messages import New
 from evenhand.service.receipts import new_secret
@@ -56,6 +59,8 @@ def create(c: Connection, ready: Ready) -> int:
 def configuration(new: New) -> dict[str, Any]:
     """Return all that the learner's state depends on besides the log, checked."""
     from evenhand.exchange.roster import check_names  # when needed: they load the compiler
+    from evenhand.policy import Terms
+    from evenhand.service.changes import by_id
     from evenhand.service.replica import make_learner
 
     check_names(new.arms, len(new.arms))
@@ -70,6 +75,12 @@ def configuration(new: New) -> dict[str, Any]:
         for name in ("full", "sizes", "prior"):
             if getattr(new, name) is not None:
                 raise ValueError(f"{name} is for the learner even-hand only, got {new.learner!r}")
+    if new.terms is not None:
+        if new.learner == "urs":
+            raise ValueError("terms are for the learners even-hand and full-sets, got 'urs'")
+        ids = {name: arm for arm, name in enumerate(new.arms)}
+        agreed = Terms.of(by_id(terms_by_id(new.terms, partial(_found, ids))))
+        options["terms"] = agreed and agreed.to_json()
     seed = secrets.randbits(63) if new.seed is None else new.seed
     config = {
         "learner": new.learner,
@@ -81,6 +92,28 @@ def configuration(new: New) -> dict[str, Any]:
     }
     make_learner(config)
     return config
+
+
+def terms_by_id(terms: messages.Terms, find: Callable[[str], int]) -> dict[str, Any]:
+    """Return terms with ids instead of names."""
+    said: dict[str, Any] = {"unit": terms.unit, "power": terms.power}
+    for name in ("floors", "caps"):
+        given = getattr(terms, name)
+        if isinstance(given, dict):
+            given = {n if n == "*" else str(find(n)): x for n, x in given.items()}
+        said[name] = given
+    groups = terms.groups or {}
+    said["groups"] = {
+        name: {"arms": [find(n) for n in g.arms], "floor": g.floor, "cap": g.cap}
+        for name, g in groups.items()
+    }
+    return said
+
+
+def _found(ids: dict[str, int], name: str) -> int:
+    if name not in ids:
+        raise ValueError(f"terms must be about arms of the experiment, got {name[:80]!r}")
+    return ids[name]
 
 
 def reward_rules(new: New) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Rewards told, with the arms that were shown, read in parts."""
 
-import json
 from collections.abc import AsyncIterator
 from functools import partial
 from io import BytesIO
@@ -111,11 +110,3 @@ def one_row(
         counted = fold is not None
         said = {"reward": reward, "at": at, "by_default": bool(by_default), "counted": counted}
     return flat.row(row) if flat else None, said
-
-
-def series(c: Connection, experiment: int) -> list[dict[str, Any]]:
-    """Return the newest thousand reports, oldest first."""
-    found = c.execute(
-        "select at, data from stats where exp=? order by at desc limit 1000", (experiment,)
-    )
-    return [{"at": at, **json.loads(bytes(data))} for at, data in reversed(found)]

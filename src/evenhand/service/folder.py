@@ -17,10 +17,12 @@ from evenhand.service.database import DATABASE, ERRORS, Connection, Database, da
 from evenhand.service.logs import log_as_json
 from evenhand.service.pace import AHEAD, EARLY
 from evenhand.service.replica import SERVED, make_learner
-from evenhand.service.seat import LEASE, Lost, Seat, elect
+from evenhand.service.seat import LEASE, Lost, Seat, elect, held
 
 TICK = 0.01  # seconds between looks at the database
-FOLD_EVERY = 0.1  # seconds, if rows are in stock
+FOLD_EVERY = 0.1  # seconds at least between folds, if rows are in stock
+FOLD_LATE = 1.0  # seconds at most
+FOLD_ROWS = 100  # rows that are worth a fold: what is folded is learnt when a plan is published
 LOOK_EVERY = 0.5  # seconds between looks for experiments
 FRESH = 3.0  # seconds for which a worker's word about its traffic counts
 log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class Folder:
                 seat.snapshot()
             with self.c.transaction():
                 self.c.execute("update folders set until=0 where holder=?", (self.holder,))
+                self.c.execute("delete from demand where exp=0 and worker=?", (self.holder,))
         self._forget()
 
     def step(self, c: Connection) -> bool:
@@ -96,7 +99,7 @@ class Folder:
         )
         rates: dict[int, float] = dict(
             c.execute(
-                f"select exp, sum(rate) from demand where at>{c.now}-? group by exp", (FRESH,)
+                f"select exp, sum(rate) from demand where {c.recent('at', FRESH)} group by exp"
             )
         )
         for experiment, seat in list(self.seats.items()):
@@ -105,7 +108,8 @@ class Folder:
             # a long plan may be followed early: that makes its successor hardly staler
             least_left = max(ahead / 2, min(rate * EARLY, seat.published / 2))
             low = left.get(experiment, 0) <= least_left and not seat.archived
-            due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= FOLD_EVERY
+            every = min(FOLD_LATE, max(FOLD_EVERY, FOLD_ROWS / rate if rate else 0.0))
+            due = experiment in inbox and now - self._folded.get(experiment, 0.0) >= every
             if low or due:
                 least = max(1, round(ahead)) if low else None
                 self._do(seat, partial(seat.work, least))
@@ -141,12 +145,15 @@ class Folder:
         """Take experiments that have no folder; let go of those that were archived."""
         rows = c.execute(
             "select e.id, e.name, e.archived, e.broken, e.rewards, "
-            f"f.until<{c.now} from experiments e join folders f on f.exp=e.id"
+            f"not {held(c)} from experiments e join folders f on f.exp=e.id"
         )
         unfolded = {e for (e,) in c.execute("select distinct exp from tells where fold is null")}
-        for experiment, name, archived, broken, rewards, free in rows:
+        resting = {e for e, _, archived, broken, *_ in rows
+                   if broken or (archived and e not in unfolded)}  # fmt: skip
+        share = self._share(c, len(rows) - len(resting))
+        for experiment, name, archived, _, rewards, free in rows:
             seat = self.seats.get(experiment)
-            if broken or (archived and experiment not in unfolded):
+            if experiment in resting:
                 if seat:
                     self._do(seat, seat.snapshot)
                     self.seats.pop(experiment, None)
@@ -154,8 +161,26 @@ class Folder:
                 seat.archived = archived is not None
                 waits = json.loads(rewards)["mode"] == "window"
                 self._do(seat, seat.settle_window if waits else lambda: None)
-            elif free or c.one_service:
+            elif c.one_service or (free and len(self.seats) < share):
                 self._lead(c, experiment, name)
+        if len(self.seats) > share:
+            self._hand_over(next(reversed(self.seats.values())))
+
+    def _share(self, c: Connection, experiments: int) -> int:
+        """How many experiments are for this folder, if all have about as many."""
+        if c.one_service:
+            return experiments
+        others = c.execute(
+            f"select count(*) from demand where exp=0 and worker<>? and {c.recent('at', FRESH)}",
+            (self.holder,),
+        )[0][0]
+        return -(-experiments // (1 + int(others)))
+
+    def _hand_over(self, seat: Seat) -> None:
+        """Let a folder that has less to do take an experiment; one at a time."""
+        self.seats.pop(seat.experiment)
+        with contextlib.suppress(Lost):
+            seat.leave()
 
     def _lead(self, c: Connection, experiment: int, name: str) -> None:
         fence = elect(c, experiment, self.holder)

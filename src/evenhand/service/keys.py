@@ -53,9 +53,14 @@ class Key:
     left: float = 0.0
     since: float = field(default_factory=time.monotonic)
 
+    @property
+    def valid(self) -> bool:
+        """Whether it has not expired."""
+        return self.expires is None or time.time() <= self.expires
+
     def check(self, scope: str, experiment: int | None) -> None:
         """Refuse what the key does not allow."""
-        if self.expires is not None and time.time() > self.expires:
+        if not self.valid:
             raise no_key()
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Problem(403, f"the key must have the scope {scope}; ask an administrator for one")
@@ -100,6 +105,14 @@ class Keyring:
             key.left = self._rate
             self._keys[bytes(digest)] = old.get(bytes(digest), key)
 
+    def by_id(self, number: int) -> Key | None:
+        """Return a valid key by its number."""
+        return next((key for key in self._keys.values() if key.id == number), None)
+
+    def by_token(self, token: str) -> Key | None:
+        """Return a valid key."""
+        return self._keys.get(hashed(token.encode()))
+
     def find(self, headers: list[tuple[bytes, bytes]]) -> Key | None:
         """Return the key of a request, if it has a valid one.
 
@@ -108,10 +121,14 @@ class Keyring:
         """
         for name, value in headers:
             if name == b"authorization":
-                if value[:7].lower() != b"bearer ":
-                    return None
-                return self._keys.get(hashed(value[7:]))
+                return self.of(value)
         return None
+
+    def of(self, value: bytes | None) -> Key | None:
+        """Return the key of an ``Authorization`` header."""
+        if value is None or value[:7].lower() != b"bearer ":
+            return None
+        return self._keys.get(hashed(value[7:]))
 
 
 def read(c: Connection) -> list[tuple[Any, ...]]:

@@ -47,6 +47,27 @@ class Prior(Struct, forbid_unknown_fields=True):
     stderr: list[float | None]
 
 
+Arms = Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ROWS)]
+
+
+class Group(Struct, forbid_unknown_fields=True):
+    """Arms with a floor or cap of their total."""
+
+    arms: Arms
+    floor: float = 0.0
+    cap: float | None = None
+
+
+class Terms(Struct, forbid_unknown_fields=True):
+    """Floors and caps, a number for all arms or by arm, with ``*`` for all others."""
+
+    unit: Literal["shares", "marginals"]
+    floors: float | dict[Arm, float] | None = None
+    caps: float | dict[Arm, float] | None = None
+    groups: dict[str, Group] | None = None
+    power: float = 1.0
+
+
 class New(Struct, forbid_unknown_fields=True):
     """An experiment to be made."""
 
@@ -59,6 +80,7 @@ class New(Struct, forbid_unknown_fields=True):
     rewards: tuple[float, float] = (0.0, 1.0)
     empty: float = 0.0
     prior: Prior | None = None
+    terms: Terms | None = None
     mode: Literal["explicit", "window"] = "explicit"
     window: float | None = None
     default: float | None = None
@@ -79,9 +101,6 @@ class Believe(Struct, forbid_unknown_fields=True, tag_field="call", tag="prior")
 
     merit: dict[Arm, float]
     stderr: dict[Arm, float | None]
-
-
-Arms = Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ROWS)]
 
 
 class Add(Struct, forbid_unknown_fields=True, tag_field="call", tag="add"):
@@ -106,24 +125,6 @@ class Resume(Struct, forbid_unknown_fields=True, tag_field="call", tag="resume")
     """Arms that are shown again."""
 
     arms: Arms
-
-
-class Group(Struct, forbid_unknown_fields=True):
-    """Arms with a floor or cap of their total."""
-
-    arms: Arms
-    floor: float = 0.0
-    cap: float | None = None
-
-
-class Terms(Struct, forbid_unknown_fields=True):
-    """Floors and caps, a number for all arms or by arm, with ``*`` for all others."""
-
-    unit: Literal["shares", "marginals"]
-    floors: float | dict[Arm, float] | None = None
-    caps: float | dict[Arm, float] | None = None
-    groups: dict[str, Group] | None = None
-    power: float = 1.0
 
 
 class Agree(Struct, forbid_unknown_fields=True, tag_field="call", tag="terms"):

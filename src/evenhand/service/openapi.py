@@ -19,7 +19,7 @@ PROBLEM = {
     },
 }
 NAME = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,62}$"}
-LAST = {"receipts": "id", "explain": "arm", "changes": "change", "keys": "key"}
+LAST = {"receipts": "id", "explain": "arm", "series": "arm", "changes": "change", "keys": "key"}
 
 
 def description() -> bytes:

@@ -4,11 +4,17 @@ import json
 from functools import partial
 from typing import Any
 
-from evenhand.service import exports
+from evenhand import account
+from evenhand.service import exports, history
 from evenhand.service.database import Connection
 from evenhand.service.problems import Problem
 from evenhand.service.requests import Answer, Request, answered
 from evenhand.service.worker import View
+
+DIAGNOSED = (
+    *("at", "seq", "epoch", "queries", "told", "total", "mixing", "sizes", "diagnostics"),
+    *("changes", "shadow", "by_merit"),
+)
 
 
 async def receipt(request: Request) -> Answer:
@@ -51,7 +57,7 @@ def _by_arm(view: View, said: dict[str, Any], names: tuple[str, ...]) -> list[di
 async def policy(request: Request) -> Answer:
     """What each arm is due now, and what it was given so far."""
     said = await _latest(request)
-    arms = _by_arm(request.view, said, ("due", "given", "shown"))
+    arms = _by_arm(request.view, said, ("due", "given", "shown", "paused"))
     return answered({"at": said["at"], "k": request.view.config["k"], "arms": arms})
 
 
@@ -65,40 +71,48 @@ async def merits(request: Request) -> Answer:
 async def diagnostics(request: Request) -> Answer:
     """How well the merits are founded."""
     said = await _latest(request)
-    found = {n: said[n] for n in ("at", "seq", "epoch", "queries", "told", "total", "diagnostics")}
-    return answered(found)
+    return answered({name: said[name] for name in DIAGNOSED})
 
 
 async def explain(request: Request) -> Answer:
-    """All about one arm: why it is shown as often as it is."""
+    """All about one arm: why it is shown as often as it is, in numbers and in words."""
     view, said = request.view, await _latest(request)
     number = view.columns.get(request.last)
     if number is None or number not in said["arms"]:
         raise Problem(404, f"arm must be the name of one present, got {request.last[:80]!r}")
-    names = ("due", "given", "shown", "brought", "merit", "stderr", "intervals")
-    arm = _by_arm(view, said, names)[said["arms"].index(number)]
-    merits = [0.0 if x is None else max(x, 0.0) for x in said["merit"]]
-    own = merits[said["arms"].index(number)]
-    with_it = arm["brought"] / arm["shown"] if arm["shown"] else None
-    return answered(
-        {
-            "at": said["at"],
-            **arm,
-            "share_of_merit": own / sum(merits) if sum(merits) > 0 else None,
-            "mean_reward_with_it": with_it,
-            "mean_reward": said["total"] / said["told"] if said["told"] else None,
-            "rank": 1 + sum(x > own for x in merits),
-            "of": len(merits),
-        }
-    )
+    named = {arm: view.called(arm) for arm in said["arms"]}
+    why = account.explain(account.Account.from_json(said).named(named), number).to_json()
+    why.pop("name")
+    return answered({"at": said["at"], **why, "arm": request.last})
 
 
 async def series(request: Request) -> Answer:
-    """Reports over time, oldest first: the newest thousand."""
+    """Numbers over time, oldest first: up to a thousand points, evenly spaced."""
+    read = partial(history.points, experiment=request.view.id, since=0.0, most=1000)
+    found = await request.worker.reader.do(read)
+    return answered({"points": [{"at": point.at, **point.numbers} for point in found]})
+
+
+async def arm_series(request: Request) -> Answer:
+    """One arm over time, oldest first: up to a thousand points, evenly spaced."""
     view = request.view
-    found = await request.worker.reader.do(partial(exports.series, experiment=view.id))
-    names = {str(arm): view.called(arm) for arm in view.names}
-    return answered({"names": names, "points": found})
+    number = view.columns.get(request.last)
+    if number is None:
+        raise Problem(404, f"arm must be the name of one present, got {request.last[:80]!r}")
+
+    def read(c: Connection) -> list[dict[str, Any]]:
+        points = history.points(c, view.id, 0.0, 1000)
+        found = history.traces(c, view.id, [number], [point.at for point in points])[number]
+        return [
+            {"at": point.at, "told": point.numbers["told"]}
+            | {
+                name: None if x != x else x
+                for name, x in zip(history.ARM.names or (), row, strict=True)
+            }
+            for point, row in zip(points, found.tolist(), strict=True)
+        ]
+
+    return answered({"arm": request.last, "points": await request.worker.reader.do(read)})
 
 
 async def export_csv(request: Request) -> Answer:
@@ -114,4 +128,4 @@ async def export_parquet(request: Request) -> Answer:
 
 def folder_alive(c: Connection) -> bool:
     """Whether a folder has been at work in the last seconds."""
-    return bool(c.execute(f"select 1 from demand where exp=0 and at>{c.now}-5"))
+    return bool(c.execute(f"select 1 from demand where exp=0 and {c.recent('at', 5.0)}"))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ class Answer:
     body: bytes | AsyncIterator[bytes]
     status: int = 200
     kind: str = JSON
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 def answered(content: Any, status: int = 200) -> Answer:
@@ -55,7 +56,13 @@ def answered(content: Any, status: int = 200) -> Answer:
 
 async def within(future: "asyncio.Future[Any]") -> Any:
     """Wait for the database, but not for ever; what it does later does no harm."""
+    end = asyncio.get_running_loop().call_later(PATIENCE, _give_up, future)
     try:
-        return await asyncio.wait_for(asyncio.shield(future), PATIENCE)
-    except TimeoutError:
-        raise Unavailable("the database takes too long") from None
+        return await future
+    finally:
+        end.cancel()
+
+
+def _give_up(future: "asyncio.Future[Any]") -> None:
+    if not future.done():
+        future.set_exception(Unavailable("the database takes too long"))

@@ -5,6 +5,7 @@ Web workers import this: it must not import the compiler, or they would start se
 
 import struct
 import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,6 +38,12 @@ class Flat(NamedTuple):
     def row(self, i: int) -> list[int]:
         """Ids of the arms of a row."""
         return self.arms[self.begins[i] : self.begins[i + 1]].tolist()
+
+    def rows(self, first: int, stop: int) -> list[list[int]]:
+        """Ids of the arms of some rows."""
+        begins = self.begins[first : stop + 1].tolist()
+        arms = self.arms[begins[0] : begins[-1]].tolist()
+        return [arms[a - begins[0] : b - begins[0]] for a, b in pairwise(begins)]
 
 
 def from_bytes(data: bytes) -> Flat:

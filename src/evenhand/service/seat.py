@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from evenhand.exchange.ledger import MOST
-from evenhand.service import recovery
+from evenhand.service import agreements, recovery
 from evenhand.service.database import ERRORS, Connection
 from evenhand.service.entries import Entry
 from evenhand.service.release import release
@@ -32,7 +32,7 @@ def elect(c: Connection, experiment: int, holder: str) -> int | None:
 
     A file has one service, which starts one folder: there it need not be free.
     """
-    free = "" if c.one_service else f" and until<{c.now}"
+    free = "" if c.one_service else f" and not {held(c)}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "
@@ -40,6 +40,14 @@ def elect(c: Connection, experiment: int, holder: str) -> int | None:
             (holder, LEASE, experiment),
         )
     return taken[0][0] if taken else None
+
+
+def held(c: Connection) -> str:
+    """A condition on rows of ``folders``: somebody has the experiment.
+
+    A lease far ahead was taken before the clock was set back: its holder renews it, or is gone.
+    """
+    return f"(until>{c.now} and until<{c.now}+{2 * LEASE})"
 
 
 class Seat:
@@ -50,16 +58,20 @@ class Seat:
         found = recovery.recover(c, experiment)
         self.replica, self.snapped = found.replica, found.snapshot
         row = c.execute(
-            "select name, rewards, oldest, floor, archived is not null from experiments where id=?",
+            "select name, rewards, oldest, floor, archived is not null, created from experiments "
+            "where id=?",
             (experiment,),
         )[0]
         self.name, self.rewards, self.oldest, self.floor = row[0], json.loads(row[1]), *row[2:4]
         self.archived = bool(row[4])  # what was told is still counted, but no row handed out
+        self.created: float = row[5]
         if found.release != release() or not found.same_bits:
             self._migrate(found)
-        self.reported = self.series = float("-inf")  # when the last report was written
+        self.reported = self.series = self.thinned = float("-inf")  # when a report was written
+        self.starving = list[int]()  # arms that got much less than they were due, of late
         self.told_of = 0  # entry that it told of
         self.published = 0  # rows of the newest plan
+        self.agreed = agreements.known(c, experiment)
         log.info(
             "leads",
             extra={
@@ -132,6 +144,7 @@ class Seat:
             self._write(entry)
             self._write_arms(dict(zip(answer or [], names, strict=True)) if names else {})
             self.floor = self.replica.next
+            self.agreed = False
             c.execute(
                 "update experiments set floor=?, version=version+1 where id=?",
                 (self.floor, self.experiment),
@@ -177,6 +190,12 @@ class Seat:
             recovery.write_snapshot(self.c, self.experiment, self.replica)
         self.snapped = self.replica.seq
 
+    def leave(self) -> None:
+        """Write a snapshot and free the lease."""
+        with self.proven() as c:
+            recovery.write_snapshot(c, self.experiment, self.replica)
+            c.execute("update folders set until=0, holder=null where exp=?", (self.experiment,))
+
     def _unfolded(self, before: int | None = None) -> list[tuple[int, int, float | None]]:
         """Mark rewards as taken in by the next entry, and return them."""
         which = "" if before is None else f" and epoch<{before:d}"
@@ -203,6 +222,11 @@ class Seat:
             f"values(?,?,?,?,?,?,?,{self.c.now})",
             (self.experiment, *epoch[:3], epoch.plan, epoch.rows, epoch.crc),
         )
+        if not self.agreed:
+            agreements.write(
+                self.c, self.experiment, epoch.number, agreements.of_replica(self.replica)
+            )
+            self.agreed = True
         return epoch
 
     def _make_room(self) -> None:
@@ -223,11 +247,24 @@ class Seat:
         self.c.exclude(self.experiment)
         while self._fold(self._unfolded(self.oldest)):
             pass
+        waiting = self.waiting()
         self._write(replica.expire(self.oldest))
         self.c.execute(
-            "update experiments set oldest=?, version=version+1 where id=?",
-            (self.oldest, self.experiment),
+            "update experiments set oldest=?, expired=expired+?, version=version+1 where id=?",
+            (self.oldest, max(0, waiting - self.waiting()), self.experiment),
         )
+
+    def waiting(self) -> int:
+        """How many rows were handed to web workers and can still be told, but were not yet."""
+        if not self.replica.epochs or not self.replica.learns:
+            return 0
+        ledger, oldest = self.replica.learner.ledger, next(iter(self.replica.epochs))
+        handed = self.c.execute(
+            "select coalesce(sum(stop-first), 0) from leases where exp=? and epoch>=?",
+            (self.experiment, oldest),
+        )
+        told = ledger.next - ledger.first - ledger.n_open
+        return max(0, int(handed[0][0]) - told)
 
     def _write(self, entry: Entry) -> None:
         """Write an entry that the replica has just followed."""

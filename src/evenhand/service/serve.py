@@ -1,6 +1,5 @@
 """``evenhand serve``: one small process that starts the others, by exec, and keeps them running."""
 
-import fcntl
 import logging
 import os
 import select
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from evenhand.service import keys
+from evenhand.service import keys, locks
 from evenhand.service.database import DATABASE, Database, SQLite, database
 from evenhand.service.logs import log_as_json
 
@@ -109,15 +108,13 @@ def hold(source: Database) -> IO[str] | None:
     if not source.path.resolve().parent.is_dir():
         raise FileNotFoundError(f"folder {source.path.parent} does not exist; make it first")
     lock = source.path.with_name(source.path.name + "-serve").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not locks.try_lock(lock):
         lock.seek(0)
         by = lock.read().strip() or "another process"
         raise InUse(
             f"{source.path} is served already, by process {by}; stop that one, or give another "
             "--database; for several hosts use postgresql://"
-        ) from None
+        )
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
     lock.flush()

@@ -31,16 +31,6 @@ class Drawn(NamedTuple):
     learns: bool
 
 
-@dataclass(slots=True)
-class Chunk:
-    """Leased rows of an epoch that were not yet handed out."""
-
-    epoch: int
-    next: int
-    stop: int
-    flat: Flat
-
-
 @dataclass
 class Stock:
     """Rows in memory, renewed early.
@@ -57,9 +47,9 @@ class Stock:
     asked: int = 0
     waiting: int = 0
     dry: bool = False  # whether askers are to wait no more
-    unlearnt: int = 0  # rows handed out so far
-    chunks: deque[Chunk] = field(default_factory=deque)
-    left: int = 0
+    unlearnt: int = 0  # rows handed out so far from which nothing is learnt
+    owned: int = 0  # of those, written down
+    rows: deque[Drawn] = field(default_factory=deque)  # leased and not yet handed out
     plan: tuple[int, bytes] | None = None  # newest known, and its epoch
     _pool: deque[Drawn] = field(default_factory=deque)
     _rng: np.random.Generator = field(default_factory=np.random.default_rng)
@@ -69,21 +59,15 @@ class Stock:
 
     def take(self) -> Drawn | None:
         """Return a row that can be learnt from, if one is at hand."""
-        while self.chunks:
-            chunk = self.chunks[0]
-            row = chunk.next
-            if chunk.epoch < self.floor:
-                self.left -= chunk.stop - row
-                self.chunks.popleft()
+        left = self.rows
+        while left:
+            row = left.popleft()
+            if row.epoch < self.floor:
                 continue
-            chunk.next += 1
-            self.left -= 1
-            if chunk.next >= chunk.stop:
-                self.chunks.popleft()
             self.asked += 1
-            if self.left <= self.rate * AHEAD / 2 and self._task is None:
+            if self._task is None and len(left) <= self.rate * AHEAD / 2:
                 self.refill()
-            return Drawn(chunk.epoch, row, chunk.flat.row(row), True)
+            return row
         return None
 
     async def wait(self, fresh: bool) -> Drawn:
@@ -91,6 +75,7 @@ class Stock:
         first = self.plan is None or self.plan[0] < self.floor  # nothing to fall back to
         end = asyncio.get_running_loop().time() + (PATIENCE if first else WAIT)
         self.waiting += 1
+        self.committer.hurry()
         try:
             while fresh and (first or not self.dry):
                 self.refill()
@@ -117,10 +102,9 @@ class Stock:
         try:
             while True:
                 want = max(LEAST, self.waiting, round(self.rate * AHEAD))
-                got = await self.committer.do(
-                    partial(lease, experiment=self.experiment, worker=self.worker, want=want,
-                            rate=self.rate + self.waiting / AHEAD)
-                )  # fmt: skip
+                ask = partial(lease, experiment=self.experiment, worker=self.worker, want=want,
+                              rate=self.rate + self.waiting / AHEAD)  # fmt: skip
+                got = await (self.committer.do_later if self.rows else self.committer.do)(ask)
                 if got:
                     break
                 await asyncio.sleep(LOOK)
@@ -129,8 +113,8 @@ class Stock:
             for epoch, first, stop in got:
                 if epoch not in self._cache:
                     await self._read(epoch)
-                self.chunks.append(Chunk(epoch, first, stop, self._cache[epoch]))
-                self.left += stop - first
+                arms = self._cache[epoch].rows(first, stop)
+                self.rows.extend([Drawn(epoch, i, a, True) for i, a in enumerate(arms, first)])
             self.dry = False
             self._news.set()
         except Unavailable:
@@ -160,6 +144,17 @@ class Stock:
         found = await self.reader.do(partial(newest, experiment=self.experiment, known=known))
         if found:
             self.know(*found)
+
+    async def own_up(self) -> None:
+        """Write down how many rows were handed out from which nothing is learnt."""
+        if self.unlearnt > self.owned:
+            now = self.unlearnt
+            await self.committer.do(
+                partial(
+                    write_unlearnt, experiment=self.experiment, worker=self.worker, unlearnt=now
+                )
+            )
+            self.owned = now
 
     async def _draw(self) -> Drawn:
         """Return a row of the last known plan, from which nothing is learnt."""
@@ -203,6 +198,15 @@ def lease(
         got.append((number, first, stop))
         want -= stop - first
     return got
+
+
+def write_unlearnt(c: Connection, experiment: int, worker: str, unlearnt: int) -> None:
+    """Say how many rows taught nothing."""
+    c.execute(
+        f"insert into demand(exp, worker, rate, at, unlearnt) values(?,?,0,{c.now},?) "
+        "on conflict(exp, worker) do update set unlearnt=excluded.unlearnt, at=excluded.at",
+        (experiment, worker, unlearnt),
+    )
 
 
 def in_stock(c: Connection, experiment: int) -> bool:

@@ -1,7 +1,8 @@
 """Rewards as they come in: the first of a row stands, and each gets a word."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
 from evenhand.service.database import Connection, PostgreSQLConnection
 
@@ -13,6 +14,7 @@ REFUSED = "refused"  # a reward outside the range
 EXPIRED = "expired"  # too late: the row was given up, or has its default reward
 UNWANTED = "not wanted"  # nothing is learnt from this row
 NOTED = "noted"  # of a row that was shown
+PART = 100  # rows of a statement
 
 
 class Told(NamedTuple):
@@ -65,23 +67,30 @@ def _insert(c: Connection, told: Sequence[Told]) -> set[Place]:
             columns,
         )
         return {(x, e, r) for x, e, r in found}
-    return {
-        one[:3]
-        for one in told
-        if c.change(
-            "insert into tells(exp, epoch, row, reward, at) "
-            f"values(?,?,?,?,{c.now}) on conflict do nothing",
-            one,
-        )
-    }
+    there = _kept(c, told)  # nobody writes meanwhile: one transaction does at a time
+    new = {one[:3]: one for one in reversed(told) if one[:3] not in there}
+    for part in batched(list(new.values())):
+        marks = ",".join([f"(?,?,?,?,{c.now})"] * len(part))
+        c.execute(f"insert into tells(exp, epoch, row, reward, at) values{marks}", [*chain(*part)])
+    return set(new)
 
 
 def _kept(c: Connection, told: Sequence[Told]) -> dict[Place, tuple[float | None, int]]:
     """Return the rewards that stand for rows, and whether they are default ones."""
     found = {}
-    for place in {one[:3] for one in told}:
-        for reward, by_default in c.execute(
-            "select reward, by_default from tells where exp=? and epoch=? and row=?", place
+    for part in batched([*{one[:3] for one in told}]):
+        marks = ",".join(["(?,?,?)"] * len(part))
+        for *place, reward, by_default in c.execute(
+            f"with w(exp, epoch, row) as (values{marks}) "
+            "select t.exp, t.epoch, t.row, t.reward, t.by_default from w "
+            "join tells t on t.exp=w.exp and t.epoch=w.epoch and t.row=w.row",
+            [*chain(*part)],
         ):
-            found[place] = (reward, by_default)
+            found[tuple(place)] = (reward, by_default)
     return found
+
+
+def batched(rows: list[Any]) -> Iterator[list[Any]]:
+    """Rows in parts for one statement each."""
+    for start in range(0, len(rows), PART):
+        yield rows[start : start + PART]

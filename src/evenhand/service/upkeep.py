@@ -11,7 +11,7 @@ from evenhand.service.database import Connection, Database, PostgreSQL, SQLite
 MARK = "evenhand-service-backup"
 TABLES = (
     "experiments", "folders", "arms", "epochs", "leases", "shown", "tells", "log", "snapshots",
-    "latest", "stats", "changes", "requests", "keys", "audit",
+    "latest", "stats", "traces", "agreements", "changes", "requests", "keys", "audit",
 )  # fmt: skip
 PART = 1000  # rows read at a time
 BEGIN = "begin isolation level repeatable read read only"
@@ -138,11 +138,17 @@ def compact(source: Database, days: float) -> dict[str, int]:
                     (before,),
                 )
             gone["leases"] = c.change("delete from leases where at<?", (before,))
+            done = (
+                "at<? and exists(select 1 from experiments e "
+                "where e.id=epochs.exp and epochs.number<e.oldest)"
+            )
             gone["epochs"] = c.change(
-                "delete from epochs where at<? and exists(select 1 from experiments e "
-                "where e.id=epochs.exp and epochs.number<e.oldest)",
+                f"delete from epochs where {done} and (exp, number) not in "
+                f"(select exp, max(number) from epochs group by exp, {c.day})",
                 (before,),
             )
+            # of every day the last plan stays, for audits, without its rows
+            c.execute(f"update epochs set rows=null where rows is not null and {done}", (before,))
             gone["log"] = c.change(
                 "delete from log where at<? and seq<=(select min(seq) from snapshots s "
                 "where s.exp=log.exp)",

@@ -1,13 +1,14 @@
 """The web application: raw ASGI, one table of routes."""
 
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from evenhand.service import asking, changing, keys, managing, messages, reading
+from evenhand.service import asking, changing, keys, managing, messages, pages, reading
 from evenhand.service.committer import Unavailable
 from evenhand.service.metrics import Metrics
 from evenhand.service.problems import Problem
@@ -49,6 +50,7 @@ ROUTES: dict[str, dict[str, Route]] = {
     "/v1/experiments/*/merits": {"GET": Route(reading.merits, "read")},
     "/v1/experiments/*/diagnostics": {"GET": Route(reading.diagnostics, "read")},
     "/v1/experiments/*/series": {"GET": Route(reading.series, "read")},
+    "/v1/experiments/*/series/*": {"GET": Route(reading.arm_series, "read")},
     "/v1/experiments/*/explain/*": {"GET": Route(reading.explain, "read")},
     "/v1/experiments/*/export.csv": {"GET": Route(reading.export_csv, "read", kind="text/csv")},
     "/v1/experiments/*/export.parquet": {
@@ -97,10 +99,15 @@ class App:
             if path not in self._places:
                 if len(self._places) >= PLACES:
                     self._places.clear()
-                self._places[path] = placed(path)
+                self._places[path] = ("page", []) if pages.is_page(path) else placed(path)
             name, parts = self._places[path]
-            answer = await self._answer(scope, receive, name, parts)
-            status, body, kind = answer.status, answer.body, answer.kind
+            if name == "page":
+                answer, name = await pages.answer(
+                    self.worker, scope, functools.partial(_body, scope, receive)
+                )
+            else:
+                answer = await self._answer(scope, receive, name, parts)
+            status, body, kind, headers = answer.status, answer.body, answer.kind, answer.headers
         except Problem as problem:
             status, body, kind = problem.status, problem.body(), "application/problem+json"
             headers = problem.headers
@@ -114,7 +121,9 @@ class App:
                 Problem(500, "an error; the log says more").body(),
                 "application/problem+json",
             )
-        headers += [(b"content-type", kind.encode()), NEVER_CACHED]
+        headers.append((b"content-type", kind.encode()))
+        if pages.FOREVER not in headers:
+            headers.append(NEVER_CACHED)
         if isinstance(body, bytes):
             headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -122,7 +131,8 @@ class App:
             await send({"type": "http.response.body", "body": body})
         else:
             await _stream(body, send)
-        known = name in self.routes or name in OPEN  # else anybody could make up more
+        known = name in self.routes or name in OPEN or name in pages.NAMES  # else anybody could
+        # make up more
         self.metrics.count(name if known else "none", status, time.perf_counter() - began)
 
     async def _answer(self, scope: Any, receive: Any, name: str, parts: list[str]) -> Answer:
@@ -189,7 +199,7 @@ class App:
             "seconds_since_look": {"": worker.loop.time() - worker.polled},
             "asked_rows_total": {label: s.asked for label, s in own.items()},
             "unlearnt_rows_total": {label: s.unlearnt for label, s in own.items()},
-            "leased_rows": {label: s.left for label, s in own.items()},
+            "leased_rows": {label: len(s.rows) for label, s in own.items()},
             "rows_per_second": {label: s.rate for label, s in own.items()},
         }
         return Answer(self.metrics.text(gauges).encode(), kind="text/plain; version=0.0.4")

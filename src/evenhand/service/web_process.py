@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import socket
+import sys
 import threading
 
 import numpy as np
@@ -15,6 +16,7 @@ from evenhand.service import parent
 from evenhand.service.database import DATABASE, database
 from evenhand.service.logs import log_as_json
 from evenhand.service.openapi import description
+from evenhand.service.quick import Quick
 from evenhand.service.stock import draw
 from evenhand.service.web import App
 from evenhand.service.worker import Worker
@@ -41,10 +43,13 @@ def main() -> None:
     parser.add_argument("--private-key")
     given = parser.parse_args()
     log_as_json()
+    sys.setswitchinterval(0.001)  # seconds that a commit which is done waits for the loop
     threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
     app = App(Worker(database(os.environ[DATABASE]), given.rate), description())
     config = uvicorn.Config(
         app,
+        http=Quick,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

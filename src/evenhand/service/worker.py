@@ -40,6 +40,7 @@ class View:
     version: int = 0
     paused: bool = False
     archived: bool = False
+    plain: bool = False  # rows are handed out, and nothing is written when they are
     broken: str | None = None
     oldest: int = 0
     arms: Arms = field(default_factory=list)
@@ -66,6 +67,8 @@ class Worker:
         self.name = f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self.keyring = Keyring(rate)
         self.views: dict[str, View] = {}
+        self.reports: dict[int, Any] = {}  # as pages read them last, by experiment
+        self.asked: dict[bytes, View] = {}  # by the paths where they are asked
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
         self._again: asyncio.Task[None] | None = None
@@ -138,7 +141,10 @@ class Worker:
         view.version, view.paused, view.archived = version, bool(paused), archived is not None
         view.signer = Signer(number, json.loads(secrets))
         view.oldest, view.broken, view.stock.floor = oldest, broken, floor
+        activation = view.rewards.get("activation")
+        view.plain = not (paused or view.archived or activation == "ask")
         view.known(arms)
+        self.asked[f"/v1/experiments/{name}/ask".encode()] = view
 
     async def _poll_on(self) -> None:
         while True:
@@ -154,6 +160,7 @@ class Worker:
             try:
                 for view in list(self.views.values()):
                     await view.stock.learn_newest()
+                    await view.stock.own_up()
             except Unavailable:
                 pass
             await asyncio.sleep(2.0 if self.views else POLL)

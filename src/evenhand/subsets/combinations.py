@@ -1,15 +1,15 @@
 """Sets of one size: all of them listed or counted, their orders, means of products over them."""
 
+import itertools
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import permutations
-from math import comb, log
+from itertools import chain, permutations
+from math import comb, lgamma, log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from evenhand.typing import Floats, Ints, compiled, part
+from evenhand.typing import Floats, Ints, compiled
 
 
 def combinations(m: int, size: int, block: int) -> Iterator[Ints]:
@@ -32,7 +32,8 @@ def combinations(m: int, size: int, block: int) -> Iterator[Ints]:
 @lru_cache(maxsize=8)
 def all_sets(m: int, size: int) -> Ints:
     """All ``size``-subsets of range(m), one row each, in lexicographic order."""
-    sets = next(combinations(m, size, block=comb(m, size)))
+    n, members = comb(m, size), chain.from_iterable(itertools.combinations(range(m), size))
+    sets = np.fromiter(members, np.int64, n * size).reshape(n, size)
     sets.flags.writeable = False
     return sets
 
@@ -54,7 +55,7 @@ def count_sets(m: int, size: int, most: int) -> int:
 @lru_cache(maxsize=64)
 def log_comb(m: int, size: int) -> float:
     """Logarithm of the number of ``size``-subsets of range(m)."""
-    return float(gammaln(m + 1) - gammaln(size + 1) - gammaln(m - size + 1))
+    return lgamma(m + 1) - lgamma(size + 1) - lgamma(m - size + 1)
 
 
 def count_up_to(m: int, size: int) -> int:
@@ -114,17 +115,10 @@ def mean_products(x: Floats, k: int) -> Floats:
         outside = m - (high - low)
         for s in range(k):
             means[top + 1, s] = means[top, s]
-        for i in range(low, middle):
-            _take_in(means[top + 1], outside + i - low, x[i])
-        for i in range(middle, high):
-            _take_in(means[top], outside + i - middle, x[i])
+        for i in range(low, high):
+            d, n = (top + 1, outside + i - low) if i < middle else (top, outside + i - middle)
+            for s in range(k - 1 if n >= k - 1 else n + 1, 0, -1):  # of n entries, now of n + 1
+                means[d, s] = ((n + 1 - s) * means[d, s] + s * x[i] * means[d, s - 1]) / (n + 1)
         highs[top], lows[top + 1], highs[top + 1] = middle, middle, high
         top += 1
     return table
-
-
-@part
-def _take_in(means: Floats, n: int, entry: float) -> None:
-    """Update the mean products of s of n entries to those of n + 1 entries."""
-    for s in range(min(len(means) - 1, n + 1), 0, -1):
-        means[s] = ((n + 1 - s) * means[s] + s * entry * means[s - 1]) / (n + 1)

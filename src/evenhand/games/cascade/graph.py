@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from evenhand.checks import as_integers, as_reals, check_entries, check_integer
 from evenhand.games.cascade.skips import skip_table
@@ -65,7 +64,7 @@ def read_graph(graph: Any, m: int | None, p: Any) -> tuple[Ints, int, Floats]:
     nodes = None
     if isinstance(graph, Graph):
         edges, nodes = as_integers("edges", graph.edges), graph.m
-    elif sparse.issparse(graph):
+    elif hasattr(graph, "tocsr"):
         edges, nodes, p = _from_sparse(graph, p)
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
         edges, nodes, p = _from_networkx(graph, p)

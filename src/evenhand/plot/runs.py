@@ -1,4 +1,4 @@
-"""Pictures of runs and learners, drawn on matplotlib axes, which are returned and not shown."""
+"""Pictures of runs: exposure, regret, convergence, what happened in a world that changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,6 +8,7 @@ from scipy.special import stdtrit
 
 from evenhand.checks import ROUNDING
 from evenhand.learners import Learner
+from evenhand.plot.axes import COLOURS, INK, NORMAL_95, SOFT, new_axes
 from evenhand.policy import fair_policy
 from evenhand.simulation import Run
 from evenhand.typing import Bools, Floats, Ints
@@ -15,14 +16,10 @@ from evenhand.typing import Bools, Floats, Ints
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, SOFT = "#0072B2", "#9A9A9A"
-# Okabe and Ito's colours, told apart by the colour-blind
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MAX_LINES = 40  # arms that convergence draws
 MAX_SHOWN = 6  # arms that course draws, if none are chosen
 MAX_MARKS = 12  # changes of one kind that course labels
 MAX_LABELS = 30  # arms whose names are written next to them
-NORMAL_95 = 1.96  # a normal variable is within so many standard errors with probability 0.95
 
 
 def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
@@ -60,7 +57,7 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
     got, error = shown.selections / total, NORMAL_95 * np.sqrt(shown.k * shown.selections) / total
     beyond = 0.0 if shown.due_error is None else np.nan_to_num(shown.due_error[1])
     top = 1.08 * max((shown.due + beyond).max(), (got + error).max())
-    ax = _axes(ax)
+    ax = new_axes(ax)
     ax.plot([0, top], [0, top], color=SOFT, linewidth=1, zorder=1)
     ax.errorbar(
         shown.due,
@@ -163,7 +160,7 @@ def regret(
     groups = {name: _group(name, several) for name, several in named.items()}
     if not groups:
         raise ValueError("runs must hold at least one run, got none")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     for i, (name, group) in enumerate(groups.items()):
         colour = COLOURS[i % len(COLOURS)]
         queries, curves = group[0].checkpoints, np.array([run.regret for run in group])
@@ -223,7 +220,7 @@ def convergence(run: Run, *, ax: "Axes | None" = None) -> "Axes":
     shown = np.argsort(-due, kind="stable")
     if len(shown) > MAX_LINES:
         shown = shown[np.linspace(0, len(shown) - 1, MAX_LINES).round().astype(int)]
-    ax = _axes(ax)
+    ax = new_axes(ax)
     import matplotlib as mpl  # there, since there are axes
 
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown)))
@@ -278,7 +275,7 @@ def course(
             f"got {len(run.checkpoints)} checkpoints of {len(run.target)} arms"
         )
     shown = _chosen(run, arms)
-    ax = _axes(ax, width=8.4)
+    ax = new_axes(ax, width=8.4)
     times = run.checkpoints
     for arm, colour in zip(shown, COLOURS * (len(shown) // len(COLOURS) + 1), strict=False):
         here = _there(run, arm)
@@ -379,19 +376,3 @@ def _group(name: str, runs: Run | Sequence[Run]) -> list[Run]:
 def _check_run(run: Any) -> None:
     if not isinstance(run, Run):
         raise TypeError(f"run must be what evenhand.simulate returned, got {type(run).__name__}")
-
-
-def _axes(ax: "Axes | None", width: float = 5.2) -> "Axes":
-    """Return the axes given, or new ones that no window belongs to."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(
-            "evenhand.plot needs matplotlib; install it with: pip install 'evenhand[plot]'"
-        ) from None
-    ax = Figure(figsize=(width, 4.2), layout="constrained").subplots()
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(alpha=0.25)
-    return ax

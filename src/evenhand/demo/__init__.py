@@ -1,0 +1,1 @@
+"""``evenhand demo``: a service, a simulated shop and its visitors, to watch shares settle."""

@@ -1,0 +1,43 @@
+"""Several folders on one database: each leads about as many experiments."""
+
+from evenhand.service import check
+from evenhand.service.database import database
+from evenhand.service.folder import Folder
+from tests.service.conftest import new_postgresql
+from tests.service.test_storage import new_experiment
+
+
+def folder_on(source):
+    folder = Folder(source)
+    folder.c = source.connect()
+    return folder
+
+
+def step(*folders):
+    for folder in folders:
+        folder._looked = folder._beat = 0.0
+        folder.step(folder.c)
+
+
+def test_experiments_are_shared_evenly(postgresql):
+    source = database(new_postgresql(postgresql))
+    c = source.connect()
+    made = [new_experiment(c, name=f"x{i}", learner="urs") for i in range(7)]
+    one, other = folder_on(source), folder_on(source)
+    step(one)
+    assert set(one.seats) == set(made)
+    for _ in range(6):
+        step(other, one)
+        assert not set(one.seats) & set(other.seats)
+    assert {len(one.seats), len(other.seats)} == {3, 4}
+    third = folder_on(source)
+    for _ in range(6):
+        step(third, one, other)
+    assert sorted(len(f.seats) for f in (one, other, third)) in ([2, 2, 3], [1, 3, 3])
+    third.leave()  # gently: its experiments are free at once
+    other.leave()
+    step(one)
+    assert set(one.seats) == set(made)
+    one.leave()
+    assert all(check.check(c, experiment).wrong == [] for experiment in made)
+    c.close()
