@@ -206,7 +206,7 @@ def facts(numbers=NUMBERS, **more):
     [
         ("cannot go on: out of ink", view(broken="out of ink"), facts()),
         ("No folder is at work", view(), facts(folder=False)),
-        ("7 answers taught nothing", view(), facts(unlearnt=7)),
+        ("70 of 1\u202f070 answers of the last hour taught", view(), facts(unlearnt=70)),
         ("bob gets less than half", view(), facts(NUMBERS | {"starved": 1, "starving": [1]})),
         ("and 2 more get less", view(),
          facts(NUMBERS | {"starved": 5, "starving": [0, 1, 0, 1, 0]})),
@@ -225,6 +225,7 @@ def test_what_needs_attention_is_said(words, seen, found):
 
 
 def test_all_is_well_and_nothing_is_said():
+    assert attention(view(), facts(unlearnt=7), 1000.0) == []  # of a thousand
     assert attention(view(), facts(), 1000.0) == []
     assert attention(view(archived=True, broken="x"), facts(), 1000.0) == []
     late = facts(NUMBERS | {"last": {"arm": 0, "alone": True, "queries": 3}}, noticed_at=-1e6)

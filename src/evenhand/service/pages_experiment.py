@@ -24,7 +24,7 @@ WINDOWS = {"hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "all": float("in
 LINES = 6  # arms drawn over time
 COLUMNS = ("name", "due", "given", "gap", "merit", "stderr", "shown")
 GOAL = 0.05  # of all exposure
-NEAR = words.plain(words.percent(GOAL))
+NEAR, NINE = (words.plain(words.percent(x)) for x in (GOAL, 0.9))
 FAR = 10 * 365.25 * 86400.0  # seconds: beyond that nothing is promised
 
 
@@ -177,7 +177,7 @@ def convergence(found: Standing, facts: pages_overview.Facts, now: float) -> lis
     told = [
         f"{what} are about {words.percent(distance)} of all exposure away from what "
         f"is truly due; between {words.percent(low)} and {words.percent(high)} with a chance of "
-        "90 %, if the standard errors are right."
+        f"{NINE}, if the standard errors are right and what arms bring stays the same."
     ]
     if distance <= GOAL:
         return [*told, f"That is within {NEAR}."]
