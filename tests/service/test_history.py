@@ -7,22 +7,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evenhand.account import Noticed
 from evenhand.service import (
     agreements,
     experiments,
+    happenings,
     history,
+    pages_audit,
     pages_overview,
     report,
     standing,
     summary,
     upkeep,
 )
+from evenhand.service.audit import audit
 from evenhand.service.database import database
+from evenhand.service.keys import Key
 from evenhand.service.messages import New
 from evenhand.service.recompute import recompute
 from evenhand.service.seat import Seat, elect
 from evenhand.service.stock import lease, write_unlearnt
 from evenhand.service.tells import Told, record
+from evenhand.service.worker import View
 from tests.service.conftest import new_file
 
 
@@ -133,6 +139,41 @@ def test_every_plan_can_be_shown_with_its_terms_and_arms(c, seat):
     assert (before.terms, before.paused) == (None, [1])
     assert agreements.published(c, seat.experiment, newest + 5) is None
     assert agreements.neighbours(c, seat.experiment, 0) == (None, 1)
+
+
+def seen(number):
+    """An experiment as a web worker knows it."""
+    view = View(number, "x", {"k": 2}, {"mode": "explicit"}, 0.0, None, None)
+    view.known(
+        [(i, name, False, False) for i, name in enumerate("abcd")] + [(4, None, True, False)]
+    )
+    return view
+
+
+def test_what_happened_is_said_with_names(c, seat):
+    change(seat, "pause", {"arms": [1]})
+    change(seat, "terms", {"terms": {"floors": {"0": 0.3}, "caps": 0.5, "unit": "shares"}})
+    change(seat, "terms", {"terms": {"floors": {"0": 3}, "unit": "shares"}})  # refused
+    with c.transaction():
+        audit(c, Key(7, "kim", frozenset(), None, None, 1.0), "pause", seat.experiment, {})
+        audit(c, Key(7, "kim", frozenset(), None, None, 1.0), "change x", seat.experiment,
+              {"change": 3})  # fmt: skip
+    view = seen(seat.experiment)
+    said = [mark.words for mark in happenings.happened(c, view, 0.0)]
+    terms = (
+        "terms: at least 30\u00a0% for a; at most 50\u00a0% for every arm (of all places) (key me)"
+    )
+    assert sorted(said) == sorted(["b paused (key me)", terms, "experiment: pause (key kim)"])
+    assert [m.kind for m in happenings.happened(c, view, 0.0, arm=2)] == ["terms"]  # of all arms
+    assert happenings.happened(c, view, c.clock() + 1.0) == []
+    total, (newest, older) = pages_audit.lines(c, view, {view.id: view}, 0, 10)
+    assert (total, newest.key, older.what) == (2, "7 kim", "paused the experiment")
+    assert newest.outcome.startswith("refused: floors must lie")
+    points = [history.Point(10.0 * i, 100 * i, {}) for i in range(5)]
+    account = replace(report.reading(seat), changes=(Noticed(250, 2, True), Noticed(900, 1, False)))
+    (mark,) = happenings.noticed(view, account, points)
+    assert (mark.at, mark.words) == (30.0, "noticed: c brings something else by itself")
+    assert happenings.noticed(view, account, points, arm=1) == []
 
 
 def test_a_plan_is_found_by_its_time(c, seat):
