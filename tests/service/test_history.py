@@ -260,6 +260,14 @@ def test_a_report_is_written_and_read_back(c, seat):
     with c.transaction():
         write_unlearnt(c, seat.experiment, "w", 7)
     assert pages_overview.facts(c, [seat.experiment])[seat.experiment].unlearnt == 7
+    assert seat.cost > 0.0
+    assert report.load([seat, seat]) == 2 * seat.cost
+    seat.work(1)
+    seat.reported -= 5.0
+    report.write_if_due(seat, load=1.0)  # ten seconds between reports then
+    assert standing.read(c, seat.experiment).at == found.at
+    report.write_if_due(seat, load=0.1)
+    assert standing.read(c, seat.experiment).at > found.at
 
 
 def test_an_arm_that_gets_too_little_is_noticed(c, seat):

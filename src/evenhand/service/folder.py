@@ -38,7 +38,7 @@ class Folder:
         self.seats: dict[int, Seat] = {}
         self.stopping = False
         self._folded: dict[int, float] = {}
-        self._looked = self._beat = 0.0
+        self._looked = self._beat = self._load = 0.0
 
     def run(self) -> None:
         """Work until told to stop."""
@@ -83,6 +83,7 @@ class Folder:
         if now - self._looked >= LOOK_EVERY:
             self._looked = now
             self._look(c)
+            self._load = report.load(self.seats.values())
         if now - self._beat >= LEASE / 3:
             self._beat = now
             self._renew(c)
@@ -134,7 +135,7 @@ class Folder:
     def _report(self, seat: Seat) -> None:
         """Write a report if one is due; learning does not depend on whether that works."""
         try:
-            report.write_if_due(seat)
+            report.write_if_due(seat, self._load)
         except Lost:
             raise
         except ERRORS:
