@@ -38,6 +38,7 @@ def page(
     lead: str = "",
     charts: Sequence[TimeChart] = (),
     tables: Sequence[Table] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Return a page about a learner, as HTML that needs nothing else.
 
@@ -52,7 +53,9 @@ def page(
     title, lead
         What stands at the top.
     charts, tables
-        What else to show.
+        What else to show; charts must have the same marks.
+    notes
+        What else there is to say about how far it is.
 
     Examples
     --------
@@ -75,7 +78,7 @@ def page(
         version=f"Evenhand {__version__}",
         account=account,
         facts=_facts(account, near),
-        convergence=_how_far(near),
+        convergence=[_how_far(near), *notes],
         table=_arms(account, where, near),
         whys=[(account.label(i), explain(account, int(account.arms[i]))) for i in where],
         happenings=figures.happenings(account),
