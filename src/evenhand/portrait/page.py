@@ -96,7 +96,9 @@ def _facts(account: Account, near: Any) -> list[dict[str, str]]:
         (
             "shares are off truly due by",
             percent(near.distance) if near else percent(None),
-            f"{percent(near.low)} to {percent(near.high)}" if near else "cannot be said yet",
+            f"estimated, {percent(near.low)} to {percent(near.high)}"
+            if near
+            else "cannot be said yet",
         ),
         ("queries asked", number(account.queries), f"{number(account.told)} rewards counted"),
         ("arms", number(account.m), f"{account.k} at a time; {number(paused)} paused"),
