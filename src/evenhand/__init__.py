@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from evenhand.exchange import AlreadyTold, Batch, Expired
     from evenhand.merit import kshapley
+    from evenhand.planning import outlook
     from evenhand.policy import fair_policy
     from evenhand.simulation import Interrupted, Run, simulate
     from evenhand.storage import load, save
@@ -46,6 +47,7 @@ __all__ = [
     "load",
     "merit",
     "metrics",
+    "outlook",
     "plot",
     "policy",
     "portrait",
@@ -65,6 +67,7 @@ _HOMES = {
     "fair_policy": "policy",
     "kshapley": "merit",
     "load": "storage",
+    "outlook": "planning",
     "save": "storage",
     "simulate": "simulation",
 }

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import __version__, merit_command
+from evenhand import __version__, merit_command, plan_command
 from evenhand.demo.command import demo
 from evenhand.service import commands
 
@@ -158,6 +158,7 @@ def report(
 
 
 app.command()(merit_command.merit)
+app.command()(plan_command.plan)
 
 
 @app.command()

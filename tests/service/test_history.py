@@ -2,14 +2,26 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from evenhand.service import agreements, experiments, history, upkeep
+from evenhand.service import (
+    agreements,
+    experiments,
+    history,
+    pages_overview,
+    report,
+    standing,
+    summary,
+    upkeep,
+)
+from evenhand.service.database import database
 from evenhand.service.messages import New
 from evenhand.service.recompute import recompute
 from evenhand.service.seat import Seat, elect
+from evenhand.service.stock import lease, write_unlearnt
 from evenhand.service.tells import Told, record
 from tests.service.conftest import new_file
 
@@ -173,8 +185,6 @@ def test_plans_are_recomputed_bit_for_bit_where_that_can_be(c, seat):
 
 
 def test_rows_handed_out_and_never_told_are_counted_when_they_expire(c, seat, monkeypatch):
-    from evenhand.service.stock import lease
-
     with c.transaction():
         got = lease(c, seat.experiment, "w", 30, 1.0)
     assert sum(stop - first for _, first, stop in got) == 30
@@ -190,14 +200,49 @@ def test_rows_handed_out_and_never_told_are_counted_when_they_expire(c, seat, mo
     assert expired > 0
 
 
+def test_a_report_is_written_and_read_back(c, seat):
+    with c.transaction():
+        record(c, [Told(seat.experiment, 0, i, float(i % 2)) for i in range(20)])
+    seat.work(10)
+    report.write_if_due(seat)
+    found = standing.read(c, seat.experiment)
+    assert found.account.arms.tolist() == [0, 1, 2, 3]
+    assert found.account.due.sum() == pytest.approx(2.0)
+    assert (found.numbers["told"], found.numbers["total"]) == (20, 10.0)
+    assert found.ends.shape == (4, 2)
+    assert (found.ends[:, 0] <= found.ends[:, 1]).all()
+    assert standing.read(c, seat.experiment, found) is found  # not taken apart twice
+    (point,) = history.points(c, seat.experiment, 0.0)
+    assert point.numbers == found.numbers
+    said = pages_overview.facts(c, [seat.experiment])[seat.experiment]
+    assert (said.numbers, said.before) == (found.numbers, point)
+    with c.transaction():
+        write_unlearnt(c, seat.experiment, "w", 7)
+    assert pages_overview.facts(c, [seat.experiment])[seat.experiment].unlearnt == 7
+
+
+def test_an_arm_that_gets_too_little_is_noticed(c, seat):
+    account, now = report.reading(seat), c.clock()
+    given = account.due * 1000.0
+    with c.transaction():
+        old = history.by_id(4, account.arms, np.zeros(4), due=account.due)
+        history.write(c, seat.experiment, now - 4000.0, {"queries": 0, "told": 0}, old)
+    account = replace(account, told=1000)
+    seat.replica.tally.given[:] = given
+    assert summary.starving(seat, account, now) == []
+    seat.replica.tally.given[2] = 0.4 * given[2]
+    assert summary.starving(seat, account, now) == [2]
+    assert summary.starving(seat, replace(account, paused=account.arms == 2), now) == []
+    few = replace(account, told=50)  # of so few it may be chance
+    assert summary.starving(seat, few, now) == []
+
+
 def test_sessions_are_not_in_backups(tmp_path):
     assert "sessions" not in upkeep.TABLES
     source = new_file(tmp_path)
     c = source.connect()
     put(c, [1.0, 2.0])
     upkeep.backup(source, tmp_path / "b.gz")
-    from evenhand.service.database import database
-
     other = database(str(tmp_path / "y.db"))
     upkeep.restore(tmp_path / "b.gz", other)
     twin = other.connect()

@@ -2,6 +2,7 @@
 
 import http.client
 import re
+import time
 from dataclasses import replace
 from functools import cache
 from urllib.parse import urlencode
@@ -158,6 +159,20 @@ def test_audit_and_plans_are_exported(service, inside, home):
     assert sum(float(row[-2]) for row in rows) == pytest.approx(2.0)
     assert rows[-1][3] == "'=1+1"  # no formula
     assert inside.send("GET", "/audit.csv")[0] == 200
+
+
+@pytest.mark.parametrize("learner", ["urs", "full-sets"])
+def test_pages_of_every_learner(service, inside, learner):
+    new = {"name": learner, "arms": ["a", "b", "c", "d"], "k": 2, "seed": 1, "learner": learner}
+    assert service.call("POST", "/v1/experiments", new)[0] == 201
+    path = f"/v1/experiments/{learner}"
+    end = time.monotonic() + 20
+    while service.call("GET", f"{path}/policy")[0] != 200 and time.monotonic() < end:
+        rows = service.call("POST", f"{path}/ask", {"n": 20})[1]["decisions"]
+        tells = [{"id": row["id"], "reward": 1} for row in rows if row["learns"]]
+        service.call("POST", f"{path}/tell", {"tells": tells})
+    for place in ("", "/arms/1", "/plans", "/audit", "?sort=given&order=up"):
+        assert inside.send("GET", f"/experiments/{learner}{place}")[0] == 200, place
 
 
 def test_a_day_and_a_time_are_read():

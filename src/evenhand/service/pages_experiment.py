@@ -110,8 +110,13 @@ def arms_table(visit: Visit, view: View, found: Standing) -> dict[str, Any]:
     names, ends = found.names, found.ends
     here = slices.cut(visit, names, columns, "due")
     rows, lows, highs = [], [], []
+
+    def share(column: Any, i: int) -> float | None:
+        x = entry(column, i)
+        return None if x is None else x / k
+
     for i in here.places:
-        due, given = entry(account.due / k, i), entry(account.given / k, i)
+        due, given = share(account.due, i), share(account.given, i)
         rows.append(
             Row(
                 int(account.arms[i]), names[i],
@@ -120,8 +125,8 @@ def arms_table(visit: Visit, view: View, found: Standing) -> dict[str, Any]:
                 entry(account.stderr, i), entry(columns["shown"], i), tags(found, i),
             )
         )  # fmt: skip
-        lows.append(None if ends is None else entry(ends[:, 0] / k, i))
-        highs.append(None if ends is None else entry(ends[:, 1] / k, i))
+        lows.append(None if ends is None else share(ends[:, 0], i))
+        highs.append(None if ends is None else share(ends[:, 1], i))
     drawn, top = bars([row.due for row in rows], [row.given for row in rows], lows, highs)
     return {
         "rows": rows, "bars": drawn, "top": top, "slice": here,
@@ -168,8 +173,9 @@ def convergence(found: Standing, facts: pages_overview.Facts, now: float) -> lis
         return ["How far shares are from what is truly due cannot be said yet: standard errors "
                 "are not known for two arms or more."]  # fmt: skip
     distance, low, high = said["distance"], said["low"], said["high"]
+    what = "The shares that merits would get" if said.get("shadow") else "The shares in force"
     told = [
-        f"The shares in force are about {words.percent(distance)} of all exposure away from what "
+        f"{what} are about {words.percent(distance)} of all exposure away from what "
         f"is truly due; between {words.percent(low)} and {words.percent(high)} with a chance of "
         "90 %, if the standard errors are right."
     ]

@@ -149,7 +149,7 @@ class Stock:
         """Write down how many rows were handed out from which nothing is learnt."""
         if self.unlearnt > self.owned:
             now = self.unlearnt
-            await self.committer.do(
+            await self.committer.do_later(
                 partial(
                     write_unlearnt, experiment=self.experiment, worker=self.worker, unlearnt=now
                 )
