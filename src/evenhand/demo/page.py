@@ -42,7 +42,7 @@ def _beside(outcomes: Sequence[Outcome]) -> Table:
         "visits. In the last third of them: what part of all places was not where it was truly "
         "due, and what the worst-served seller got of what it was due. Bought is the part of "
         "all visits with a purchase. Evenhand goes on when a seller joins or leaves; the others "
-        "are made anew. The paper's learner shows sets of one to six sellers, the others mostly six."
+        "are made anew. The paper's learner shows one to six sellers, the others mostly six."
     )
     rows = [
         [one.name, percent(one.off), percent(one.worst), percent(one.bought)] for one in outcomes
