@@ -30,14 +30,15 @@ class Lost(RuntimeError):  # noqa: N818
 def elect(c: Connection, experiment: int, holder: str) -> int | None:
     """Take an experiment's lease if it is free; return the fencing number.
 
-    A file has one service, which starts one folder: there it need not be free.
+    A holder's own is free to it: whoever had that name before is dead. A file has one service,
+    which starts one folder: there all are.
     """
-    free = "" if c.one_service else f" and not {held(c)}"
+    free = "true" if c.one_service else f"not {held(c)}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "
-            f"where exp=?{free} returning fence",
-            (holder, LEASE, experiment),
+            f"where exp=? and (holder=? or {free}) returning fence",
+            (holder, LEASE, experiment, holder),
         )
     return taken[0][0] if taken else None
 
