@@ -335,10 +335,10 @@ def test_kept_cells_are_drawn_from_every_line_and_compared_number_by_number(
     assert sorted(drawn["learner"].value_counts()["count"]) == [2, 2]
     assert {cell.id for cell in again.cells_of(drawn)} == set(drawn["id"])
     assert again.same_bits(drawn, drawn.sort("horizon"))
-    assert again.largest_distance(drawn, drawn) == 0.0
+    assert set(again.distances(drawn, drawn).values()) == {0.0}
     off = drawn.with_columns(regret=pl.col("regret") * (1 + 1e-6))
     assert not again.same_bits(drawn, off)
-    assert 1e-9 < again.largest_distance(off, drawn) <= 1.1e-6
+    assert 1e-9 < max(again.distances(off, drawn).values()) <= 1.1e-6
     twice = drawn.with_columns(seconds=2 * pl.col("seconds"))
     long = drawn.with_columns(horizon=pl.lit(10**6))
     before, here = again.core_hours(long, long, twice)
