@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from benchmarks.harness import (
 from evenhand.designs import ConditionalPoisson
 from evenhand.games import NoisyOr
 from evenhand.lab.figures import COLOURS, MARKERS, STYLE
-from evenhand.learners import IWKSVFair
+from evenhand.learners import EvenHand, IWKSVFair
 from evenhand.policy import waterfill
 
 K, ETA = 20, 0.5
@@ -46,26 +47,31 @@ def run(small: bool = False) -> Section:
     """Return the section of the results page."""
     time_lines = {name: in_horizon(config, small) for name, config in LEARNERS.items()}
     arms, budget = fit_in_arms(small), fit_in_budget(small)
-    rounds, refreshes = in_rounds(small)
+    costs = {name: in_rounds(name, small) for name in MAKERS}
+    rounds, _ = costs["IW-KSVFair"]
+    queries, policies = costs["EvenHand"]
     rows = [
         _exponent("IW-KSVFair: time against T", time_lines["IW-KSVFair"], 1.1),
         _exponent(f"fit: time against M, K = {K}", arms, 1.1),
         _flat("fit: largest over smallest time, K from 20 to M / 2", budget, 3.0),
         _flat(f"IW-KSVFair: largest over smallest cost of a round, K = {K}, any M", rounds, 2.0),
-        *million(small),
+        _flat(f"EvenHand: largest over smallest cost of a query, K = {K}, any M", queries, 2.0),
+        _exponent(f"EvenHand: a refresh against M, K = {K}", policies, 1.1),
+        *(row for name in MAKERS for row in million(name, small)),
     ]
     if not small:
-        draw(time_lines, arms, budget, rounds, refreshes)
+        draw(time_lines, arms, budget, costs)
     text = (
         "Exponents are slopes of straight lines through the log-log points. A round between "
         "refreshes is asking for it, playing it on a noisy-OR game and telling the rewards, "
         "averaged over the batches that made no new policy; a refresh makes the policy, fits the "
         "design and draws the rounds it will serve.\n\n"
         + plain_table(
-            ["M", "a round between refreshes", "a refresh"],
+            ["M", "IW-KSVFair, a round", "a refresh", "EvenHand, a query", "a refresh"],
             [
-                [number(m), in_words(a), in_words(b)]
-                for m, a, b in zip(rounds[0], rounds[1], refreshes[1], strict=True)
+                [number(m), *(in_words(line[i]) for _, line in (*costs["IW-KSVFair"], *lines))]
+                for lines in [costs["EvenHand"]]
+                for i, m in enumerate(rounds[0])
             ],
         )
         + "\n![cost against T, M and K](figures/growth.svg)\n"
@@ -104,21 +110,28 @@ def _fit_time(m: int, k: int, times: int) -> float:
     return repeat(lambda: ConditionalPoisson.fit(policy), times).median
 
 
-def in_rounds(small: bool) -> tuple[Line, Line]:
+def in_rounds(name: str, small: bool) -> tuple[Line, Line]:
     """Cost of a round between refreshes, and of a refresh."""
-    sizes = [100, 200] if small else [10**3, 10**4, 10**5, 10**6]
-    found = [_rounds(m, 2000 if small else 200_000) for m in sizes]
+    sizes = [2000, 3000] if small else [10**3, 10**4, 10**5, 10**6]
+    found = [_rounds(name, m, 2000 if small else max(200_000, m // 3)) for m in sizes]
     return (sizes, [one[0] for one in found]), (sizes, [one[1] for one in found])
 
 
-def _rounds(m: int, queries: int) -> tuple[float, float]:
+MAKERS: dict[str, Callable[[int, int], Any]] = {
+    "IW-KSVFair": lambda m, queries: IWKSVFair(m, K, queries, eta=ETA, growth=0.2, seed=2),
+    "EvenHand": lambda m, queries: EvenHand(m, K, seed=2),
+}
+
+
+def _rounds(name: str, m: int, queries: int) -> tuple[float, float]:
     """Seconds of a round under the policy there is, and of making a new policy."""
     rng = np.random.default_rng(1)
     game = NoisyOr(rng.uniform(0.0, 0.1, m))
-    learner = IWKSVFair(m, K, queries, eta=ETA, growth=0.2, seed=2)
+    learner = MAKERS[name](m, queries)
+    a_round = K if name == "IW-KSVFair" else 1
 
     def step() -> None:
-        batch = learner.ask(5 * K)  # five rounds at a time
+        batch = learner.ask(5 * K)
         if batch.learns:
             learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
 
@@ -133,7 +146,7 @@ def _rounds(m: int, queries: int) -> tuple[float, float]:
             refreshes += 1
         else:
             plain += took
-            plain_rounds += (learner.queries - before) // K
+            plain_rounds += (learner.queries - before) // a_round
     return plain / plain_rounds, refreshing / refreshes
 
 
@@ -143,13 +156,17 @@ import numpy as np
 from benchmarks.alone import peak_memory
 from evenhand import fair_policy, simulate
 from evenhand.games import NoisyOr
-from evenhand.learners import IWKSVFair
-m, k, eta, horizon = json.loads(sys.argv[1])
+from evenhand.learners import EvenHand, IWKSVFair
+name, m, k, eta, horizon = json.loads(sys.argv[1])
+def make(m, horizon):
+    if name == "EvenHand":
+        return EvenHand(m, k, seed=1)
+    return IWKSVFair(m, k, horizon, eta=eta, seed=1)
 small = NoisyOr(np.full(2 * k, 0.5))  # compiles what is not yet on disk
-simulate(IWKSVFair(2 * k, k, 10 * k, eta=eta, seed=1), small, 10 * k, target=[0.5] * 2 * k, seed=2)
+simulate(make(2 * k, 10 * k), small, 10 * k, target=[0.5] * 2 * k, seed=2)
 game = NoisyOr(np.random.default_rng(1).uniform(0.0, 0.1, m))
 target = fair_policy(game.kshapley(k), k)
-learner = IWKSVFair(m, k, horizon, eta=eta, seed=1)
+learner = make(m, horizon)
 start = time.process_time()
 run = simulate(learner, game, horizon, target=target, seed=2)
 seconds = time.process_time() - start
@@ -157,18 +174,20 @@ print(json.dumps([seconds, peak_memory()]))
 """
 
 
-def million(small: bool) -> list[Row]:
+def million(name: str, small: bool) -> list[Row]:
     """A million arms, a million queries, in a process of its own."""
     m, horizon = (1000, 1000) if small else (10**6, 10**6)
     done = subprocess.run(
-        [sys.executable, "-c", MILLION, json.dumps([m, K, ETA, horizon])],
+        [sys.executable, "-c", MILLION, json.dumps([name, m, K, ETA, horizon])],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
     seconds, peak = json.loads(done.stdout)
-    work = f"IW-KSVFair, M = {m:.0e}, K = {K}, eta = {ETA}, {horizon:.0e} queries of a noisy-OR"
+    eta = f", eta = {ETA}" if name == "IW-KSVFair" else ""
+    work = f"{name}, M = {m:.0e}, K = {K}{eta}, {horizon:.0e} queries of a noisy-OR"
+    most = 2000 if name == "IW-KSVFair" else 80 * m * (K + 20) / 1e6 + 200  # and the libraries
     return [
         seconds_row(f"{work}: time", "", Times([seconds]), 600),
         spread_row(
@@ -177,7 +196,7 @@ def million(small: bool) -> list[Row]:
             f"{peak:.0f} MB",
             "",
             [peak],
-            2000,
+            most,
             unit="MB",
             at_least=False,
         ),
@@ -200,7 +219,7 @@ def _flat(work: str, line: Line, goal: float) -> Row:
 
 
 def draw(
-    horizons: dict[str, Line], arms: Line, budget: Line, rounds: Line, refreshes: Line
+    horizons: dict[str, Line], arms: Line, budget: Line, costs: dict[str, tuple[Line, Line]]
 ) -> Path:
     """Draw the figure of growth."""
     FIGURES.mkdir(exist_ok=True)
@@ -217,9 +236,11 @@ def draw(
         _finish(b, "fit of a conditional Poisson design", "arms M")
         _draw_line(c, budget, "M = 1e5", 0)
         _finish(c, "fit of a conditional Poisson design", "budget K")
-        _draw_line(d, rounds, "a round between refreshes", 0)
-        _draw_line(d, refreshes, "a refresh", 1)
-        _finish(d, f"IW-KSVFair, K = {K}, eta = {ETA}", "arms M")
+        for i, (name, (rounds, refreshes)) in enumerate(costs.items()):
+            what = "a round" if name == "IW-KSVFair" else "a query"
+            _draw_line(d, rounds, f"{name}, {what} between refreshes", 2 * i)
+            _draw_line(d, refreshes, f"{name}, a refresh", 2 * i + 1)
+        _finish(d, f"K = {K}", "arms M")
         figure.savefig(path, metadata={"Date": None})
     return path
 

@@ -168,7 +168,7 @@ def _cynetdiff(work: str, ours: Times, m: int, n_arcs: int, small: bool) -> Row:
         activation_probs=arcs.chances.astype(np.float32),
         rng=3,
     )
-    trials = 20 if small else 4000
+    trials = 20 if small else 1000
     gains = np.empty(trials)
 
     def play() -> None:

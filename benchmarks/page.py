@@ -6,18 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks import glance
 from benchmarks.harness import ROOT, TIMES_FASTER, Row, Section, plain_table
 
 DATA = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("RESULTS.md")
 HEAD = ["work", "against", "ours", "theirs", "measured", "goal", "met"]
-PREFACE = """# Benchmarks
-
-Made by `make bench`; one section again by `python -m benchmarks SECTION`. Times are processor
-time on one core, medians of repeated runs with their range in brackets. Ratios ("times": how many
-times faster, or how many times smaller an error) are medians over repetitions in which both took
-turns, with all but the outer tenths in brackets. Absolute times depend on the machine and its
-load; the ratios of a section were measured in one run.
+PREFACE = """Made by `make bench`; one section again by `python -m benchmarks SECTION`. Times are
+processor time on one core, medians of repeated runs with their range in brackets. Ratios ("times":
+how many times faster, or how many times smaller an error) are medians over repetitions in which
+both took turns, with all but the outer tenths in brackets. Absolute times depend on the machine and
+its load; the ratios of a section were measured in one run.
 
 """
 
@@ -47,6 +46,7 @@ def keep(name: str, section: Section, measured_on: str, order: list[str]) -> Non
 
 def render(sections: dict[str, Any]) -> str:
     """Return the page."""
+    shown = glance.table({name: rows_of(section) for name, section in sections.items()})
     parts = [PREFACE]
     for name, section in sections.items():
         title = {"gpu": "On a card"}.get(name, name.capitalize())
@@ -55,7 +55,13 @@ def render(sections: dict[str, Any]) -> str:
         if section["text"]:
             parts.append("\n" + section["text"])
         parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+    details = "".join(parts).rstrip("\n") + "\n"
+    return "# Benchmarks\n\n" + _part("glance", shown) + "\n" + _part("details", details)
+
+
+def _part(name: str, text: str) -> str:
+    """A part of the page that documentation includes by its name."""
+    return f"<!-- --8<-- [start:{name}] -->\n{text}<!-- --8<-- [end:{name}] -->\n"
 
 
 def committed() -> dict[str, Any]:

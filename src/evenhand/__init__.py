@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand import (
+        account,
         adapters,
         datasets,
         designs,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         metrics,
         plot,
         policy,
+        portrait,
         testing,
         theory,
     )
@@ -33,6 +35,7 @@ __all__ = [
     "Expired",
     "Interrupted",
     "Run",
+    "account",
     "adapters",
     "datasets",
     "designs",
@@ -47,6 +50,7 @@ __all__ = [
     "outlook",
     "plot",
     "policy",
+    "portrait",
     "save",
     "simulate",
     "testing",

@@ -1,10 +1,11 @@
 """The benchmarks run, at tiny size, and notice what got worse. No time is asserted."""
 
 import json
+from dataclasses import asdict
 from importlib import import_module
 
 import pytest
-from benchmarks import bench_merits, page
+from benchmarks import bench_merits, glance, page
 from benchmarks.__main__ import ALL, main
 from benchmarks.harness import Row, Section, Times, faster
 
@@ -19,8 +20,9 @@ def no_download(monkeypatch, tmp_path):
     monkeypatch.setattr("urllib.request.urlopen", refuse)
 
 
-# the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling
-SLOW = {"runs", "footprint", "slow"}
+# the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling;
+# "growth" and "footprint" start a process per point
+SLOW = {"runs", "growth", "footprint", "slow"}
 SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ALL]
 
 
@@ -55,6 +57,22 @@ def test_seconds_are_not_compared_but_missed_goals_are_named():
     assert page.complaints([row(0.1)], [row(0.9)]) == []
     (found,) = page.complaints([row(0.1)], [row(1.5)])
     assert found == "missed: start / : 1.5 s, goal <= 1"
+
+
+def test_the_page_opens_with_a_table_of_what_people_use_today():
+    pick = glance.PICKS[0]
+    ours = Row(pick.work + " values", pick.peer, "1 s (1 s to 2 s)", "7 s", 7.01, 6.0, 8.0)
+    other = Row(pick.work + " values", "nobody", "1 s")
+    sections = {
+        pick.section: {"measured_on": "x", "rows": [asdict(ours), asdict(other)], "text": ""}
+    }
+    text = page.render(sections)
+    assert text.index(f"| {pick.words} | {pick.use} | 7 s | 1 s | **7** |") < text.index("Made by")
+    assert glance.table({}) == ""
+    kept = {n: page.rows_of(s) for n, s in page.read(page.DATA.read_text()).items()}
+    lines = glance.table(kept).splitlines()
+    measured = [p for p in glance.PICKS if p.section in kept]
+    assert len(lines) >= len(measured)  # every row that is picked is found
 
 
 def test_a_peer_that_is_missing_gives_a_row():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
 from evenhand.subsets.combinations import log_comb
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats, Ints, compiled
 
 HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of the kind's own
 MARK = b"EHP1"
@@ -152,17 +152,15 @@ class SetPlan(Plan):
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
         sizes = _choose(self.sizes, rng.random(n)) + 1
-        counts, back = np.bincount(sizes), np.empty(n, np.int64)
-        kind = np.uint8 if self.k < 2**8 else np.int64  # bytes are sorted by counting
-        back[sizes.astype(kind).argsort(kind="stable")] = np.arange(n)
-        orders, weights = np.full((n, self.k), -1), np.zeros((n, self.k))
-        end = 0
-        for r in counts.nonzero()[0].tolist():  # size after size, and put in their places at once
-            start, end = end, end + int(counts[r])
-            law = self.law(r)
-            sets = law.sample(end - start, rng)
-            orders[start:end, :r], weights[start:end, :r] = sets, law._weights(sets)
-        return Rows(orders.take(back, axis=0), sizes[:, None], weights.take(back, axis=0))
+        counts = np.bincount(sizes, minlength=self.k + 1)
+        ends = (counts * np.arange(self.k + 1)).cumsum()
+        sets, weights = np.empty(ends[-1], np.int64), np.empty(ends[-1])
+        for r in counts.nonzero()[0].tolist():  # size after size, and then put in their places
+            law, part = self.law(r), slice(int(ends[r - 1]), int(ends[r]))
+            drawn = law.sample(int(counts[r]), rng)
+            sets[part], weights[part] = drawn.reshape(-1), law._weights(drawn).reshape(-1)
+        orders, weights = put_in_places(sizes, ends, sets, weights)
+        return Rows(orders, sizes[:, None], weights)
 
     def weigh(self, orders: Ints, sizes: Ints) -> Rows:
         """Return rows of this plan that were drawn elsewhere, with their weights."""
@@ -235,10 +233,29 @@ def _choose(shares: Floats, numbers: Floats) -> Ints:
     ends /= ends[-1]
     if len(ends) > 32:
         return ends.searchsorted(numbers, side="right")
-    chosen = np.zeros(len(numbers), np.int64)
+    chosen = np.zeros(len(numbers), np.uint8)
     for end in ends[:-1].tolist():  # where there are few, searching costs more than comparing all
-        chosen += numbers >= end
-    return chosen
+        chosen += (numbers >= end).view(np.uint8)
+    return chosen.astype(np.int64)
+
+
+@compiled
+def put_in_places(sizes: Ints, ends: Ints, sets: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """Rows (n, k) of sets and weights that lie size after size, those of r from ends[r - 1] on."""
+    n, k = len(sizes), len(ends) - 1
+    orders, given = np.empty((n, k), np.int64), np.empty((n, k))
+    places = np.empty(k + 1, np.int64)
+    for r in range(1, k + 1):
+        places[r] = ends[r - 1]
+    for i in range(n):
+        r = sizes[i]
+        place = places[r]
+        places[r] += r
+        for j in range(r):
+            orders[i, j], given[i, j] = sets[place + j], weights[place + j]
+        for j in range(r, k):
+            orders[i, j], given[i, j] = -1, 0.0
+    return orders, given
 
 
 def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:

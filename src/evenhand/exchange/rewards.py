@@ -19,7 +19,7 @@ def check_rewards(
     try:
         if isinstance(rewards, np.ma.MaskedArray):
             rewards = np.ma.filled(rewards.astype(np.float64), np.nan)
-        given = np.array(rewards)
+        given = np.asarray(rewards)
         if given.dtype.kind not in "fiub":
             numbers = all(x is None or isinstance(x, Real) for x in given.reshape(-1))
             given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)

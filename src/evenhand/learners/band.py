@@ -33,6 +33,7 @@ LEAST = 0.02  # of what others leave, the least that an arm leaves over: as in t
 FLAT = 1e-6  # smallest curvature at which the closed form does not cancel
 SCALE = 0.5 ** np.arange(1, 41)  # lambda: widths are good for sums of squares up to R^2 2^80
 SLOPE = np.array([sum(x ** (n - 1) / n for n in range(2, 60)) for x in SCALE])  # psi(x) / x
+BLOCK = 2**14  # arms whose widths are found at a time
 PRICE = np.log(np.arange(1, 41) * np.arange(2.0, 42))  # each is chosen with chance 1/(i (i + 1))
 
 
@@ -126,9 +127,12 @@ def totals(sums: Floats) -> tuple[Floats, Floats]:
 
 def deviation(squares: Floats, reach: float, log: float) -> Floats:
     """How far sums of terms up to ``reach`` may be off: see :meth:`Band.radius`."""
-    lines = np.multiply.outer(SLOPE / reach, squares)
-    lines += (reach * (log + PRICE) / SCALE)[:, None]
-    return lines.min(axis=0)
+    least, prices = np.empty_like(squares), reach * (log + PRICE) / SCALE
+    for start in range(0, len(squares), BLOCK):
+        lines = np.multiply.outer(SLOPE / reach, squares[start : start + BLOCK])
+        lines += prices[:, None]
+        least[start : start + BLOCK] = lines.min(axis=0)
+    return least
 
 
 FIELDS: Fields = {

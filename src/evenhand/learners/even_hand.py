@@ -230,11 +230,9 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
-        effective, squares = self.evidence.seen, self.evidence.squares
-        effective[1:] *= effective[1:] / np.where(squares > 0.0, squares, 1.0)
         mixing = self._rate() if self.plan is None else self.plan.mixing
         return Diagnostics(
-            effective,
+            self.evidence.effective,
             self.evidence.largest,
             mixing,
             self.sizes.copy(),
@@ -244,7 +242,7 @@ class EvenHand(TermedLearner[SetPlan]):
 
     @property
     def _known(self) -> Bools:
-        seen = np.any(self.evidence.seen, axis=0)
+        seen = self.evidence.known
         return seen if self.prior is None else seen | self.prior.known
 
     def _conclude(self) -> tuple[Floats, Floats]:

@@ -17,12 +17,13 @@ from evenhand.exchange import Rows
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
-from evenhand.learners.free import Free, add_rewards, free_merits
+from evenhand.learners.free import Free, add_rewards, by_size, free_merits
 from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.model import Forecast, Kept, Sums, add_sets, rates, sinking
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
+BLOCK = 2**13  # rows taken in at a time: what is seen of them then stays in the cache
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
 
@@ -142,15 +143,19 @@ class Evidence:
         return Forecast(*own, self.reference, self.expected, self.met)
 
     @property
-    def seen(self) -> Floats:
-        """(k, m) sum of weights by size and arm."""
-        weighted = self._with_carried(self.expected)
-        return np.concatenate([self.singles[None, :, 0], weighted[:, :, 0]])
+    def known(self) -> Bools:
+        """(m,) whether there are rewards of sets with each arm."""
+        found = self.singles[:, 0] > 0.0
+        for sums in (*self.weighted, *self.carried):
+            found |= sums[:, 0] > 0.0
+        return found
 
     @property
-    def squares(self) -> Floats:
-        """(k - 1, m) sum of squared weights by size, from 2 on, and arm."""
-        return self._with_carried(self.expected)[:, :, 2]
+    def effective(self) -> Floats:
+        """(k, m) by size and arm, how many equally weighted rewards the weighted ones are worth."""
+        every = [s[:, [0, 2]].T for s in by_size(self.weighted, self.carried, self.expected)]
+        larger = [w * (w / np.where(square > 0.0, square, 1.0)) for w, square in every]
+        return np.stack([self.singles[:, 0], *larger])
 
     @property
     def age(self) -> int:
@@ -180,12 +185,14 @@ class Evidence:
         self._found = None
         # larger sets that are kept are not added to the sums
         sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
-        looks = np.empty((len(rewards), self.k + 3))
-        add_sets(sums, self.forecast, self.low, rows.orders, rows.sizes, rewards, looks)
-        free = self.singles, means, self.together, expected
-        told, largest = add_rewards(*free, *rows, rewards, looks)
-        self.told += told
-        self.largest = max(self.largest, largest)
+        forecast, free = self.forecast, (self.singles, means, self.together, expected)
+        looks = np.empty((min(len(rewards), BLOCK), self.k + 3))
+        for start in range(0, len(rewards), BLOCK):
+            part, given = rows.pick(slice(start, start + BLOCK)), rewards[start : start + BLOCK]
+            add_sets(sums, forecast, self.low, part.orders, part.sizes, given, looks)
+            told, largest = add_rewards(*free, *part, given, looks)
+            self.told += told
+            self.largest = max(self.largest, largest)
         if self.keeping:
             large = (rows.sizes[:, 0] > 1) & ~np.isnan(rewards[:, 0])
             self._keep(rows.orders[large], rewards[large, 0])
@@ -361,13 +368,9 @@ class Evidence:
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, forecast, hyper)
-        for _ in range(2 if self.keeping else 1):
-            sums, kept = self._linearised(forecast)
-            told = self.told, self.singles, sums, kept, self.sums
-            found, posterior, forecast, hyper = inference.fit(*told, forecast, hyper, self.low)
-            if self.keeping:
-                forecast = forecast._replace(reference=forecast.worth)
-        saturation = sums.join(self.sums).saturation
+        if self.keeping:
+            forecast, hyper = self._step(forecast, hyper)[0][2:]
+        (found, posterior, forecast, hyper), saturation = self._step(forecast, hyper)
         met = saturation[:, 1] / np.maximum(saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
@@ -375,18 +378,18 @@ class Evidence:
         forecast = forecast._replace(expected=expected, met=met)
         return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
 
-    def _free(self, forecast: Forecast) -> Free:
-        weighted = self._with_carried(forecast.expected)
-        few = inference.BELIEFS.few
-        return free_merits(self.singles, weighted, forecast, self.low, few)
+    def _step(self, forecast: Forecast, hyper: Hyper) -> tuple[inference.Fit, Floats]:
+        """Go one step from a forecast; returns the saturation met, too."""
+        sums, kept = self._linearised(forecast)
+        told = self.told, self.singles, sums, kept, self.sums
+        fit = inference.fit(*told, forecast, hyper, self.low)
+        if self.keeping:
+            fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))
+        return fit, sums.join(self.sums).saturation
 
-    def _with_carried(self, expected: Floats) -> Floats:
-        """All sums of weighted means, those carried over completed by what is expected."""
-        if not len(self.carried):
-            return self.weighted
-        every = self.weighted + self.carried
-        every[:, :, 1] += self.carried[:, :, 0] * expected[1:]
-        return every
+    def _free(self, forecast: Forecast) -> Free:
+        larger = by_size(self.weighted, self.carried, forecast.expected)
+        return free_merits(self.singles, larger, forecast, self.low, inference.BELIEFS.few)
 
 
 def warm() -> None:

@@ -1,5 +1,6 @@
 """Means over the sets of a size that hold an arm, without any model of what sets bring."""
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -63,28 +64,43 @@ def add_rewards(
     return told, largest
 
 
+def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Floats]:
+    """Sums (m, 4) of weighted means by size, those carried over completed by what is expected."""
+    if not len(carried):
+        yield from weighted
+    for sums, more, mean in zip(weighted, carried, expected[1:], strict=False):
+        every = sums + more
+        every[:, 1] += more[:, 0] * mean
+        yield every
+
+
 def free_merits(
-    singles: Floats, weighted: Floats, forecast: Forecast, low: float, few: float
+    singles: Floats, larger: Iterable[Floats], forecast: Forecast, low: float, few: float
 ) -> Free:
-    """Merits for which the forecast need not be right."""
+    """Merits for which the forecast need not be right.
+
+    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on: one after the other,
+    since all of them at once take much memory where there are many arms.
+    """
     k, m = forecast.expected.shape
-    means, variance = forecast.expected.copy(), np.full((k, m), np.inf)
+    mean, variance = forecast.worth.copy(), np.full(m, np.inf)
     n, alone = singles[:, 0], singles[:, 0] > 0.0
     noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
-    means[0] = forecast.worth
-    np.divide(singles[:, 1], n, out=means[0], where=alone)
-    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
-    w, wz, w2, w2v = np.moveaxis(weighted, 2, 0)
-    seen = w > 0.0
-    square = np.where(seen, w * w, 1.0)
-    np.divide(wz, w, out=means[1:], where=seen)
-    np.divide(w2v * (1.0 + few * w2 / square), square, out=variance[1:], where=seen)
-    level, level_variance = _level(means[-1], forecast.expected[-1], variance[-1], k)
-    scale = np.ones(k)
-    scale[:-1] = m / (m - np.arange(1.0, k))
-    offset = float(scale[:-1] @ means[:-1].mean(axis=1))
-    free = (scale @ means - offset) / k, scale**2 @ variance / k**2
-    return Free(*free, level, level_variance)
+    np.divide(singles[:, 1], n, out=mean, where=alone)
+    np.divide(forecast.own * noise, n, out=variance, where=alone)
+    merit, spread, offset = np.zeros(m), np.zeros(m), 0.0
+    for r, sums in enumerate(larger, start=2):
+        scale = m / (m - r + 1.0)
+        merit, spread = merit + scale * mean, spread + scale**2 * variance
+        offset += scale * float(mean.mean())
+        w, wz, w2, w2v = sums.T
+        seen = w > 0.0
+        square = np.where(seen, w * w, 1.0)
+        mean, variance = forecast.expected[r - 1].copy(), np.full(m, np.inf)
+        np.divide(wz, w, out=mean, where=seen)
+        np.divide(w2v * (1.0 + few * w2 / square), square, out=variance, where=seen)
+    level = _level(mean, forecast.expected[-1], variance, k)
+    return Free((merit + mean - offset) / k, (spread + variance) / k**2, *level)
 
 
 def _level(means: Floats, expected: Floats, variance: Floats, k: int) -> tuple[float, float]:

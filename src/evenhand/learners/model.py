@@ -283,11 +283,16 @@ def expectations(
     """
     m, k = len(worth), len(met)
     left = np.maximum(1.0 - gamma * worth, LEAST)
-    p = np.ascontiguousarray(mean_products(left, k).T)
-    size = np.arange(k)[:, None]
-    loss = extra + size / max(m - 1, 1) * (extra.sum() - extra)
-    expected = (1.0 - left * p) / gamma - met[:, None] * loss
-    mean, lower = p.mean(axis=0), (size[1:] * p[:-1]).sum(axis=0) / k
+    table = mean_products(left, k)
+    expected, mean, lower = np.empty((k, m)), np.zeros(m), np.zeros(m)
+    for r in range(k):  # one after the other: all sizes at once take much memory
+        p = table[:, r]
+        loss = extra + r / max(m - 1, 1) * (extra.sum() - extra)
+        expected[r] = (1.0 - left * p) / gamma - met[r] * loss
+        mean += p
+        lower += (r + 1) * p * (r < k - 1)
+    mean, lower = mean / k, lower / k
+    del table, p
     crowd = gamma * lower
     value = found * mean - extra * (1.0 - mean) - found * extra.mean() * crowd
     step = 1e-3 * gamma

@@ -59,10 +59,9 @@ class Information:
         """
         m = self.m
         places = np.append(arms, m + arms)
-        units = np.zeros((len(places), 2 * m + 1))
-        units[np.arange(len(places)), places] = 1.0
-        columns = self._diagonal(units) + (SIGNS * (units @ self.sides.T)) @ self.sides
-        along = self.along - self.directions[:, places] @ columns
+        theirs = np.zeros_like(self.directions)
+        theirs[:, places] = self.directions[:, places]
+        along = self.along - self._diagonal(theirs) - (SIGNS * (theirs @ self.sides.T)) @ self.sides
         along[:, places] = 0.0
         products: Floats = np.stack([along[:, :m], along[:, m:-1]]).reshape(2, DIRECTIONS, m)
         return products.transpose(2, 1, 0).reshape(m, -1) / self.up

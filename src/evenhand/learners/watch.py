@@ -31,6 +31,8 @@ ROUNDS = 5  # queries per arm between two looks
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
 ALSO = 2.5  # standard errors that weighted rewards must have moved, where surprises have
+BLOCK = 2**14  # arms looked at together: all at once take much memory
+EVERY = slice(None)
 SHOWN = 100  # changes that are told of
 
 
@@ -127,10 +129,8 @@ class Watch:
         spans, starts = _merged([*self.spans.tolist(), 1])
         ends = np.append(self.ends, evidence.told)
         self.spans, self.ends = np.array(spans), ends[np.append(starts[1:], len(ends)) - 1]
-        self.alone, self.company = (
-            np.add.reduceat(np.concatenate([old, new[None].astype(np.float32)]), starts)
-            for old, new in ((self.alone, alone), (self.company, company))
-        )
+        self.alone = _joined(self.alone, alone, starts)
+        self.company = _joined(self.company, company, starts)
 
     def due(self, evidence: Evidence) -> bool:
         """Whether it is time for a look."""
@@ -144,20 +144,27 @@ class Watch:
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
         limit = 2.0 * math.log(2 * self.m * evidence.told / (1 + self.cuts))
-        alone = _alone_moved(evidence, self.alone, limit)
-        company = _company_moved(evidence, self.company, limit)
         cuts = []
-        for column in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
-            by_itself = bool(alone[:, column].max() > limit)
-            moved = alone if by_itself else company
-            first = int(np.argmax(moved[:, column])) + 1  # stretch after the change
+        for first in range(0, self.m, BLOCK):
+            cuts += self._cut(evidence, slice(first, first + BLOCK), limit)
+        self.cuts += len(cuts)
+        return cuts
+
+    def _cut(self, evidence: Evidence, arms: slice, limit: float) -> list[Cut]:
+        """Find those of some arms that have changed and forget what was before."""
+        alone = _alone_moved(evidence, self.alone[:, arms], limit, arms)
+        company = _company_moved(evidence, self.company[:, arms], limit)
+        cuts = []
+        for place in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
+            by_itself = bool(alone[:, place].max() > limit)
+            moved, column = alone if by_itself else company, arms.start + place
+            first = int(np.argmax(moved[:, place])) + 1  # stretch after the change
             if by_itself:
                 self.alone[:first, column] = 0.0
             self.company[:, column] = 0.0
             recent = self.alone[first:, column].sum(axis=0, dtype=np.float64)
             start = int(self.ends[first - 1])
             cuts.append(Cut(column, start, recent if by_itself else None))
-        self.cuts += len(cuts)
         return cuts
 
     def rearrange(self, source: Ints) -> None:
@@ -184,6 +191,14 @@ def _merged(spans: list[int]) -> tuple[list[int], Ints]:
     return spans, np.array(starts)
 
 
+def _joined(old: Singles, new: Floats, starts: Ints) -> Singles:
+    """Stretches (l, m, n) and a new one (m, n), of which some are added up."""
+    result = np.zeros((len(starts), *new.shape), np.float32)
+    for place, sums in enumerate((*old, new.astype(np.float32))):
+        result[np.searchsorted(starts, place, "right") - 1] += sums
+    return result
+
+
 def _in_company(evidence: Evidence) -> Floats:
     """Sums (m, 7) over all larger sets with an arm, surprises in the place of rewards."""
     weighted = evidence.weighted.sum(axis=0)
@@ -201,8 +216,8 @@ def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
     return (total + 0.5 + evidence.low) / (n + 1.0)
 
 
-def _alone_moved(evidence: Evidence, alone: Singles, limit: float) -> Floats:
-    """How far means have moved at each boundary (l - 1, m), in squared standard errors.
+def _alone_moved(evidence: Evidence, alone: Singles, limit: float, arms: slice = EVERY) -> Floats:
+    """How far means of arms have moved at each boundary (l - 1, m), in squared standard errors.
 
     If nowhere beyond the limit, an upper bound of that, which is sooner known: the variance, a
     concave function, is smallest at the ends of the integral.
@@ -214,7 +229,7 @@ def _alone_moved(evidence: Evidence, alone: Singles, limit: float) -> Floats:
     counts = np.stack([before[0], n - before[0]])
     seen = counts > 0.0
     means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
-    squares = counts * (means - common) ** 2 / evidence.own
+    squares = counts * (means - common) ** 2 / evidence.own[arms]
     squares[:, (counts < FEW).any(axis=0)] = 0.0
     moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
     if moved.max() <= limit:

@@ -37,7 +37,7 @@ class Folder:
         self.seats: dict[int, Seat] = {}
         self.stopping = False
         self._folded: dict[int, float] = {}
-        self._looked = self._beat = 0.0
+        self._looked = self._beat = self._load = 0.0
 
     def run(self) -> None:
         """Work until told to stop."""
@@ -82,6 +82,7 @@ class Folder:
         if now - self._looked >= LOOK_EVERY:
             self._looked = now
             self._look(c)
+            self._load = report.load(self.seats.values())
         if now - self._beat >= LEASE / 3:
             self._beat = now
             self._renew(c)
@@ -121,7 +122,7 @@ class Folder:
         try:
             work()
             seat.snapshot_if_due()
-            report.write_if_due(seat)
+            self._report(seat)
         except Lost:
             log.warning("lost", extra={"experiment": seat.name, "fence": seat.fence})
             self.seats.pop(seat.experiment, None)
@@ -129,6 +130,17 @@ class Folder:
             raise
         except Exception as error:
             self._break(seat.experiment, seat.name, error)
+
+    def _report(self, seat: Seat) -> None:
+        """Write a report if one is due; learning does not depend on whether that works."""
+        try:
+            report.write_if_due(seat, self._load)
+        except Lost:
+            raise
+        except ERRORS:
+            raise
+        except Exception:
+            log.exception("no report", extra={"experiment": seat.name})
 
     def _break(self, experiment: int, name: str, error: Exception) -> None:
         log.exception("broken", extra={"experiment": name})

@@ -69,6 +69,7 @@ class Seat:
         if found.release != release() or not found.same_bits:
             self._migrate(found)
         self.reported = self.series = self.thinned = float("-inf")  # when a report was written
+        self.cost = 0.0  # seconds that it took
         self.starving = list[int]()  # arms that got much less than they were due, of late
         self.told_of = 0  # entry that it told of
         self.published = 0  # rows of the newest plan
