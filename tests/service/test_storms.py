@@ -131,10 +131,10 @@ def hosts(tmp_path, postgresql):
 
 def start_again(postgresql):
     """Start a server that crashed; recovery may take longer than one call waits."""
-    for _ in range(10):
+    for _ in range(60):
         try:
             return postgresql.ensure_postgres_running()
-        except subprocess.TimeoutExpired:
+        except (subprocess.SubprocessError, AssertionError):  # it is not ready yet
             time.sleep(1.0)
     raise TimeoutError("PostgreSQL does not come back")
 
