@@ -1,7 +1,8 @@
 # make test  - set everything up, then lint, types, import contract and all tests
 # make docs  - the documentation, built strictly into site/, every link checked
 # make figures - the figures of the documentation, from docs/figures/draw.py
-# make demo  - set everything up, then the paper's first figure to T = 1e6 and a report
+# make demo  - set everything up, then a shop that is shared out fairly, and the paper's first figure to T = 1e5
+# make paper - the experiments of the paper to T = 1e6, and a report: an hour or two
 # make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today; one part: make bench SECTIONS=designs
 PYTHON ?= python3
@@ -11,14 +12,15 @@ READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
 DOCS   := $(VENV)/.ready-docs
+# tests start many processes: where bytecode is not kept, each compiles every module again
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test types design-tests demo slow docs figures bench format clean-cache clean
+.PHONY: test types tests demo paper slow docs figures bench format clean-cache clean
 
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --no-print-directory --jobs=2 types design-tests
-	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
+	$(MAKE) --no-print-directory --jobs=2 types tests
 
 types: $(READY)
 	$(BIN)/mypy
@@ -26,12 +28,19 @@ types: $(READY)
 
 # one core compiles what most other tests use while the other checks types; the two processes that
 # follow find it on disk instead of compiling it twice
-design-tests: $(READY)
+tests: $(READY)
 	$(BIN)/pytest -q tests/contract/test_design.py
+	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
 
 demo: $(READY)
-	$(BIN)/evenhand reproduce fig1 --max-horizon 1e6 --replications 5 --results demo
+	mkdir -p demo
+	$(BIN)/evenhand demo --seconds 25 --page demo/shop.html
+	$(BIN)/evenhand reproduce fig1 --max-horizon 1e5 --replications 3 --results demo
 	$(BIN)/evenhand report demo
+
+paper: $(READY)
+	$(BIN)/evenhand reproduce --max-horizon 1e6 --results paper
+	$(BIN)/evenhand report paper
 
 slow: $(READY)
 	$(BIN)/pytest -q -m slow

@@ -108,9 +108,9 @@ def core_hours(
     place = pl.col("game").str.json_path_match("$.kind").alias("place")
     rates = both.group_by(kind, place).agg(rate=pl.col("here").sum() / pl.col("seconds").sum())
     whole = results.with_columns(kind, place).join(rates, on=["kind", "place"], how="left")
-    mean = both["here"].sum() / both["seconds"].sum()
+    mean = float(both["here"].sum()) / float(both["seconds"].sum())
     here = (whole["seconds"] * whole["rate"].fill_null(mean)).sum()
-    return whole["seconds"].sum() / 3600, here / 3600
+    return float(whole["seconds"].sum()) / 3600, float(here) / 3600
 
 
 def main() -> None:

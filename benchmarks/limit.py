@@ -149,19 +149,19 @@ class BesideModel(Evidence):
     def __init__(self, truth: Truth) -> None:
         k, m = truth.expected.shape
         super().__init__(m, k)
-        self.known = KnownValues(truth)
+        self.beside = KnownValues(truth)
 
     def absorb(self, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         super().absorb(rows, rewards)
-        self.known.absorb(rows, rewards)
+        self.beside.absorb(rows, rewards)
 
     def _free(self, forecast: Forecast) -> Free:
         """Those over the truth, with the variances that the learner's own have."""
         own = self.weighted
         self.weighted = own.copy()
-        self.weighted[:, :, 1] = self.known.weighted[:, :, 1]
-        found = super()._free(forecast._replace(expected=self.known.truth.expected))
+        self.weighted[:, :, 1] = self.beside.weighted[:, :, 1]
+        found = super()._free(forecast._replace(expected=self.beside.truth.expected))
         self.weighted = own
         return found
 

@@ -254,6 +254,19 @@ def _game(seed: int) -> tuple[evenhand.games.NoisyOr, np.ndarray]:
     return game, evenhand.fair_policy(game.kshapley(K), K)
 
 
+def portrait() -> Figure:
+    """A learner's shares in a shop: due, given, and where what is truly due lies."""
+    rng = np.random.default_rng(1)
+    game, names = shop(20, rng), [f"seller {i}" for i in range(20)]
+    learner = EvenHand(m=20, k=4, names=names, seed=1)
+    while learner.queries < 8_000:
+        batch = learner.ask()
+        learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    plot.portrait(learner, ax=figure.subplots())
+    return figure
+
+
 FIGURES = {
     "loop": loop,
     "three-rules": three_rules,
@@ -265,6 +278,7 @@ FIGURES = {
     "federated": federated,
     "data-values": data_values,
     "season": season,
+    "portrait": portrait,
 }
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand import (
+        account,
         adapters,
         datasets,
         designs,
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
         metrics,
         plot,
         policy,
+        portrait,
         testing,
         theory,
     )
     from evenhand.exchange import AlreadyTold, Batch, Expired
     from evenhand.merit import kshapley
+    from evenhand.planning import outlook
     from evenhand.policy import fair_policy
     from evenhand.simulation import Interrupted, Run, simulate
     from evenhand.storage import load, save
@@ -32,6 +35,7 @@ __all__ = [
     "Expired",
     "Interrupted",
     "Run",
+    "account",
     "adapters",
     "datasets",
     "designs",
@@ -43,8 +47,10 @@ __all__ = [
     "load",
     "merit",
     "metrics",
+    "outlook",
     "plot",
     "policy",
+    "portrait",
     "save",
     "simulate",
     "testing",
@@ -61,6 +67,7 @@ _HOMES = {
     "fair_policy": "policy",
     "kshapley": "merit",
     "load": "storage",
+    "outlook": "planning",
     "save": "storage",
     "simulate": "simulation",
 }

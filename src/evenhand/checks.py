@@ -18,6 +18,7 @@ from evenhand.typing import Bools, Floats, Ints, compiled
 
 SUM_TOLERANCE = 1e-9  # how far the sum of marginals may be from an integer
 ROUNDING = 1e-12  # how far an entry may lie outside its interval
+SMALLEST = 1e-300  # marginals below it count as 0: the odds of smaller ones lose digits
 
 
 def as_integer(name: str, value: Any) -> int:
@@ -232,8 +233,9 @@ def mend_sum(marginals: Floats) -> float:
 
     The marginals of a law sum to k exactly, so no fit could come nearer to the given ones than
     their sum is to k. What is lacking is spread in proportion to p (1 - p), so that 0 and 1 stay
-    what they are. Returns the sum as it was, for the caller to refuse one that is off by more than
-    rounding; nan, with all entries before it cut, at an entry outside by more than rounding.
+    what they are, and entries to which the others leave no choice become 0 or 1. Returns the sum as
+    it was, for the caller to refuse one that is off by more than rounding; nan, with all entries
+    before it cut, at an entry outside by more than rounding.
     """
     total = room = 0.0
     for a in range(len(marginals)):
@@ -244,12 +246,20 @@ def mend_sum(marginals: Floats) -> float:
         marginals[a] = p
         total += p
         room += p * (1.0 - p)
-    lacking = math.floor(total + 0.5) - total
+    k = math.floor(total + 0.5)
+    lacking, free, always = k - total, 0, 0
     for a in range(len(marginals)):
         p = marginals[a]
         if 0.0 < p < 1.0:
             p += lacking * (p * (1.0 - p) / room)
-            marginals[a] = 0.0 if p <= 0.0 else 1.0 if p > 1.0 else p
+            p = 0.0 if p < SMALLEST else 1.0 if p > 1.0 else p
+            marginals[a] = p
+            free += 0.0 < p < 1.0
+        always += p == 1.0
+    if always >= k or always + free <= k:
+        for a in range(len(marginals)):
+            if 0.0 < marginals[a] < 1.0:
+                marginals[a] = 0.0 if always >= k else 1.0
     return total
 
 

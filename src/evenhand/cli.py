@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import __version__, merit_command
+from evenhand import __version__, merit_command, plan_command
 from evenhand.demo.command import demo
 from evenhand.service import commands
 
@@ -29,6 +29,8 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes to run cells in.")]
 Scheduler = Annotated[
     str | None, typer.Option(help="Run on the Dask cluster at this address, e.g. tcp://host:8786.")
 ]
+PRESETS = Path(__file__).parent / "lab" / "paper" / "presets"
+EXPERIMENTS = sorted(["fig3", *(file.stem for file in PRESETS.glob("*.toml"))])
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list cells and estimated times.")]
 
 
@@ -51,7 +53,12 @@ def main(
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; by default all that need no GPU.")
+        list[str] | None,
+        typer.Argument(
+            help="Experiments; by default all that need no GPU. There are "
+            f"{', '.join(EXPERIMENTS)}; deployments and drift stand for several.",
+            autocompletion=lambda: [*EXPERIMENTS, "deployments", "drift"],
+        ),
     ] = None,
     results: Folder = Path("results"),
     max_horizon: MaxHorizon = inf,
@@ -158,6 +165,7 @@ def report(
 
 
 app.command()(merit_command.merit)
+app.command()(plan_command.plan)
 
 
 @app.command()
@@ -241,14 +249,24 @@ def _run(
             typer.echo(f"{cell.id} {estimate(cell):8.1f} s  {cell.key}")
         return
     store.prepare()
-    executor = local(workers) if scheduler is None else cluster(scheduler)
-    with progress_bar("running", sum(map(estimate, left))) as update:
+    executor, kept = local(workers) if scheduler is None else cluster(scheduler), 0
+    try:
+        with progress_bar("running", sum(map(estimate, left))) as update:
 
-        def advance(cell: Any, n: int) -> None:
-            shown = f"{n}/{len(left)} {cell.learner['kind']} {cell.horizon:.3g}"
-            update(advance=estimate(cell), description=shown)
+            def advance(cell: Any, n: int) -> None:
+                nonlocal kept
+                kept = n
+                shown = f"{n}/{len(left)} {cell.learner['kind']} {cell.horizon:.3g}"
+                update(advance=estimate(cell), description=shown)
 
-        run_missing(cells, store, executor, advance)
+            run_missing(cells, store, executor, advance)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped: {len(done) + kept} of {len(cells)} cells are finished and kept in {folder}; "
+            "the same command goes on from there",
+            err=True,
+        )
+        raise typer.Exit(130) from None
     typer.echo(f"results are in {folder}")
 
 

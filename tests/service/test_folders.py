@@ -19,6 +19,25 @@ def step(*folders):
         folder.step(folder.c)
 
 
+def test_a_folder_started_in_place_of_a_dead_one_need_not_wait(postgresql):
+    source = database(new_postgresql(postgresql))
+    c = source.connect()
+    experiment = new_experiment(c, learner="urs")
+    dead = folder_on(source)
+    step(dead)
+    stranger, heir = folder_on(source), Folder(source, dead.holder)
+    heir.c = source.connect()
+    step(stranger)
+    assert not stranger.seats  # the lease has not run out
+    step(heir)
+    assert heir.seats[experiment].fence == 2
+    step(dead)
+    assert c.execute("select fence from folders") == [(2,)]
+    for folder in (dead, stranger, heir):
+        folder.c.close()
+    c.close()
+
+
 def test_experiments_are_shared_evenly(postgresql):
     source = database(new_postgresql(postgresql))
     c = source.connect()

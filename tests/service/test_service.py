@@ -101,6 +101,7 @@ def test_what_is_learnt_can_be_read(service, x):
     assert status == 200
     assert said["arm"] == "eve/1"
     assert said["mean_reward_with_it"] == pytest.approx(0.5)
+    assert said["text"].startswith("Share: It is due")
     status, table = service.call("GET", f"{x}/export.csv")
     lines = table.decode().splitlines()
     assert lines[0] == "epoch,row,arms,reward,told_at,by_default"

@@ -121,9 +121,12 @@ def hosts(tmp_path, postgresql):
     """Two services on one PostgreSQL, as if on two hosts."""
     url = new_postgresql(postgresql)
     services = [Service(tmp_path, url, workers=2), Service(tmp_path, url, workers=2)]
-    yield [service.start() for service in services]
-    for service in services:
-        service.stop()
+    try:
+        yield [service.start() for service in services]
+    finally:
+        for service in services:
+            if service.process is not None:
+                service.stop()
 
 
 def start_again(postgresql):

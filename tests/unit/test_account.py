@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from evenhand.games import shop
 from evenhand.learners import ETCG, URS, EvenHand, FullSets, IWKSVFair
 from evenhand.learners.accounting import own_part, part_after_shrinking
 from evenhand.policy import Terms, fair_policy
+from evenhand.service import report, rows
+from evenhand.service.replica import Replica
+from evenhand.service.tally import Tally
 from evenhand.storage import from_bytes, to_bytes
 
 NAMES = [f"seller {i}" for i in range(12)]
@@ -267,6 +271,8 @@ def test_words_of_an_arm_that_joins_pauses_and_is_barred():
     assert "It gets nothing now: it is paused." in learner.explain("dee").text
     learner.change_terms(Terms(caps={"seller 1": 0.0}, unit="shares"))
     assert "the terms give it a cap of 0" in learner.explain("seller 1").text
+    after = count(learner.queries, "query")
+    assert f"Terms were last changed after {after}." in learner.explain("seller 2").text
 
 
 def test_words_of_terms():
@@ -277,7 +283,7 @@ def test_words_of_terms():
     why = learner.explain("seller 2")
     assert "Its floor is 5 % of all places, and that is what it gets." in why.text
     assert why.due == pytest.approx(0.15)
-    gives = f"so they give {percent((why.due - why.without_terms) / 3)} of all places"
+    gives = f"so they give it {percent((why.due - why.without_terms) / 3)} of all places"
     assert gives in why.text
     assert "Terms:" not in play(EvenHand(m=12, k=3, seed=1), 100).explain(0).text
 
@@ -333,3 +339,44 @@ def test_accounts_do_not_load_the_compiler():
     code = "import sys, evenhand.account; print('numba' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert said.stdout.strip() == "False", said.stderr
+
+
+def test_the_service_gives_the_same_account_with_what_was_told():
+    replica = Replica.new(
+        {"learner": "even-hand", "m": 6, "k": 2, "seed": 1, "owner": "x", "options": {}}
+    )
+    rng, given, there = np.random.default_rng(1), np.zeros(7), np.zeros(7)
+    brought, shown, total = np.zeros(7), np.zeros(7), 0.0
+    for step in range(6):
+        if step == 2:
+            replica.change("add", {"n": 1})
+        if step == 4:
+            replica.change("pause", {"arms": [0]})
+        _, epoch = replica.publish(20)
+        flat = rows.from_bytes(epoch.rows)
+        told = []
+        for row in range(epoch.n):
+            arms, reward = list(flat.row(row)), float(rng.random() < 0.4)
+            if rng.random() < 0.8:
+                told.append((epoch.number, row, reward))
+                given[arms] += 2 / len(arms)
+                shown[arms] += 1
+                brought[arms] += reward
+                there[replica.learner.roster.ids] += 1
+                total += reward
+        replica.fold(told)
+    seat = SimpleNamespace(replica=replica)
+    said = json.dumps(report.reading(seat).to_json(), allow_nan=False)
+    account = Account.from_json(json.loads(said))
+    assert account.given == pytest.approx(given / there, rel=1e-6)
+    assert account.shown.tolist() == shown.tolist()
+    assert account.brought == pytest.approx(brought)
+    assert account.total == pytest.approx(total)
+    why = explain(account, 6)
+    assert why.mean_reward_with_it == pytest.approx(brought[6] / shown[6])
+    assert "the others in a set have a part in that" in why.text
+    assert explain(account, 0).paused
+    restored = Tally.from_json(json.loads(json.dumps(replica.tally.as_json())))
+    assert restored.there.tolist() == there.tolist()
+    old = Tally.from_json(replica.tally.as_json()[:-1])  # from before this was counted
+    assert set(old.there) == {replica.tally.told}

@@ -20,8 +20,9 @@ def no_download(monkeypatch, tmp_path):
     monkeypatch.setattr("urllib.request.urlopen", refuse)
 
 
-# the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling
-SLOW = {"runs", "footprint", "slow"}
+# the baselines of "runs" take functions, so that their code is never kept: 25 s of compiling;
+# "growth" and "footprint" start a process per point
+SLOW = {"runs", "growth", "footprint", "slow"}
 SECTIONS = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ALL]
 
 

@@ -91,8 +91,10 @@ def test_presets_share_cells():
     "name",
     [
         *"fig1 fig2 fig4 fig5 fig6 fig7 both-ways both-ways-cuda lower-bound timing".split(),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("evenhand", "full-pages")),
-        "rare-rewards",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in "evenhand full-pages rare-rewards".split()
+        ),
     ],
 )
 def test_presets_run_and_are_drawn_at_tiny_size(name, tmp_path):
@@ -292,7 +294,7 @@ def two_processes():
     """A Dask cluster; gives the address of its scheduler."""
     distributed = pytest.importorskip("dask.distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", processes=True
     ) as found:
         yield found.scheduler_address
 
@@ -392,7 +394,7 @@ def test_the_report_opens_in_a_browser(tiny, tiny_results, tmp_path):
     command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command += [f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", page.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert "Reproduction report" in dom
+    assert "<h1>Report</h1>" in dom
     assert "a tiny experiment" in dom
 
 

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import evenhand
 from evenhand import plot, storage
-from evenhand.account import Account
+from evenhand.account import Account, figures
 from evenhand.cli import app
 from evenhand.learners import URS, EvenHand
 from evenhand.pages.charts import time_chart
-from evenhand.portrait import Table, figures, page
+from evenhand.portrait import Table, page
 
 EVIL = [
     "<script>alert(1)</script>",

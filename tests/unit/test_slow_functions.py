@@ -381,7 +381,7 @@ def test_a_cluster_gives_the_same_numbers_and_outlives_a_worker(tmp_path):
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=50,
         ) as cluster,
         Client(cluster) as client,

@@ -86,6 +86,8 @@ class Account:
         (n,) what the terms say of each arm, in marginals, and the number of its group, -1 for none.
     groups, power
         The terms' groups, and the power of merit that shares follow.
+    agreed
+        After how many queries terms were changed, each time.
     shadow
         Whether all arms are shown alike for now, whatever they bring.
     sizes
@@ -129,6 +131,7 @@ class Account:
     group: Ints | None = None
     groups: tuple[Group, ...] = ()
     power: float = 1.0
+    agreed: tuple[int, ...] = ()
     shadow: bool = False
     sizes: Floats | None = None
     mixing: float | None = None
@@ -193,6 +196,7 @@ class Account:
             Group(name, floor, np.inf if cap is None else cap)
             for name, floor, cap in known["groups"]
         )
+        known["agreed"] = tuple(known.get("agreed", ()))
         if known["changes"] is not None:
             known["changes"] = tuple(Noticed(*one) for one in known["changes"])
         return cls(**known)

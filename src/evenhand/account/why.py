@@ -57,6 +57,7 @@ class Why:
     group: Group | None
     group_due: float | None
     power: float
+    agreed: tuple[int, ...]
     shadow: bool
     merit: float | None
     stderr: float | None
@@ -149,6 +150,7 @@ def explain(account: Account, arm: int | str) -> Why:
         group=account.groups[group] if grouped else None,
         group_due=float(account.due[account.group == group].sum()) if grouped else None,
         power=account.power,
+        agreed=account.agreed,
         shadow=account.shadow,
         merit=merit,
         stderr=entry(account.stderr),

@@ -114,14 +114,17 @@ def _sureness(why: Why) -> list[str]:
         f"That is known to within {2 * why.stderr:.2g} either way (two standard errors{of_it})."
     ]
     if why.interval is not None:
-        low, high = why.interval
-        said.append(
-            "What can be guaranteed without assumptions says nothing yet."
-            if high - low > 1.9 * (why.rewards[1] - why.rewards[0])
-            else f"It lies between {low:.3g} and {high:.3g} with 95 % confidence, at any time"
-            + (", whatever arms do to each other." if why.learner == "even-hand" else ".")
-        )
+        said.append(_interval(why, *why.interval))
     return said
+
+
+def _interval(why: Why, low: float, high: float) -> str:
+    if high - low > 1.9 * (why.rewards[1] - why.rewards[0]):
+        return "What can be guaranteed without any assumption says nothing yet."
+    between = f"between {low:.3g} and {high:.3g} with 95 % confidence, at any time."
+    if why.learner == "even-hand":  # whose errors rest on a model, and whose intervals do not
+        return f"What can be guaranteed without any assumption is wider: {between}"
+    return f"It lies {between}"
 
 
 def _sets(why: Why) -> list[str]:
@@ -193,8 +196,9 @@ def _terms(why: Why) -> list[str]:
         said.append(
             "Without the terms it would be due about the same."
             if abs(moved) <= SAME * why.due
-            else f"Without the terms it would be due {percent(why.without_terms / k)}, "
-            f"so they {'give' if moved > 0 else 'take'} {percent(abs(moved) / k)} of all places."
+            else f"Without the terms it would be due {percent(why.without_terms / k)}, so they "
+            f"{'give it' if moved > 0 else 'take'} {percent(abs(moved) / k)} of all places"
+            f"{'' if moved > 0 else ' for others'}."
         )
     return said
 
@@ -224,6 +228,8 @@ def _changes(why: Why) -> list[str]:
             f"After {count(queries, 'query')} it was noticed that what it {what} had changed; what "
             "was known of that before was forgotten."
         )
+    if why.agreed:
+        said.append(f"Terms were last changed after {count(why.agreed[-1], 'query')}.")
     if why.changes == () and why.asked:
         said.append("No change of what it brings was noticed.")
     return said

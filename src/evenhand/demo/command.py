@@ -45,8 +45,8 @@ def demo(
         place = nullcontext(str(folder)) if folder else tempfile.TemporaryDirectory("-evenhand")
         with place as name:
             Path(name).mkdir(exist_ok=True)
-            _run(Path(name), seconds, page, port, rate, stopping)
-        say(f"kept: {_kept(page, folder)}")
+            drawn = _run(Path(name), seconds, page, port, rate, stopping)
+        say(f"kept: {_kept(page if drawn else None, folder)}")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -55,7 +55,7 @@ def demo(
 
 
 def _kept(page: Path | None, folder: Path | None) -> str:
-    kept = [f"the page {page}"] if page is not None and page.exists() else []
+    kept = [] if page is None else [f"the page {page}"]
     if folder is not None:
         kept.append(f"{folder}, of which evenhand serve --database {folder}/evenhand.db goes on")
     return " and ".join(kept) or "nothing; --page FILE keeps a page, --folder DIR the database"
@@ -76,8 +76,10 @@ def _run(
     port: int,
     rate: float,
     stopping: list[int],
-) -> None:
+) -> bool:
+    """Run it; say whether a page was written."""
     say("starting the service (the first time it compiles for half a minute) ...")
+    from evenhand.demo.page import write_page  # now, so that Ctrl-C need not wait for it
     from evenhand.demo.run import Demo
 
     demo = Demo(folder, port, rate)
@@ -90,15 +92,16 @@ def _run(
         say("Ctrl-C ends it." if seconds is None else f"It ends after {seconds:g} s, or by Ctrl-C.")
         _watch(demo, seconds, stopping)
         report = None if page is None else demo.account()
+        if page is not None and report is None:
+            say("no visitor came in this time: there is nothing to draw")
     except _StopError:
-        return
+        return False
     finally:
         demo.stop()
-    if page is not None and report is not None:
-        from evenhand.demo.page import write_page
-
-        outcomes = [] if stopping else _compare(demo)
-        write_page(page, report, demo, outcomes)
+    if page is None or report is None:
+        return False
+    write_page(page, report, demo, [] if stopping else _compare(demo))
+    return True
 
 
 class _StopError(Exception):
@@ -125,7 +128,8 @@ def _watch(demo: "Demo", seconds: float | None, stopping: list[int]) -> None:
             time.sleep(0 if stopping else 0.1)
     if not stopping:
         demo.step()
-    say(_progress(demo, time.monotonic() - start))
+    if demo.points:
+        say(_progress(demo, time.monotonic() - start))
 
 
 def _progress(demo: "Demo", elapsed: float) -> str:

@@ -26,7 +26,12 @@ def write_page(path: Path, account: Account, demo: Demo, outcomes: Sequence[Outc
         "one joins, one leaves. The service sees nothing but whether a visitor bought something."
     )
     tables = [_beside(outcomes)] if outcomes else []
-    text = page(account, "evenhand demo", lead, charts(demo), tables)
+    note = (
+        f"What the service cannot know: at the end {percent(end.off)} of all places were not where "
+        "they were truly due. Its own estimate takes sellers to be as they were on average since "
+        "it last noticed a change, and the season moves on."
+    )
+    text = page(account, "evenhand demo", lead, charts(demo), tables, [note])
     with replacing(path) as file:
         file.write(text.encode())
 
@@ -35,14 +40,14 @@ def _beside(outcomes: Sequence[Outcome]) -> Table:
     about = (
         "Evenhand as it has just run, and three other rules simulated in the same shop for as many "
         "visits. In the last third of them: what part of all places was not where it was truly "
-        "due, and what the worst-served seller got of what it was due. Purchases are the part "
-        "of all visits. Evenhand goes on when a seller joins or leaves; the others are made anew. "
-        "The paper's learner shows sets of one to six sellers, the others mostly or always six."
+        "due, and what the worst-served seller got of what it was due. Bought is the part of "
+        "all visits with a purchase. Evenhand goes on when a seller joins or leaves; the others "
+        "are made anew. The paper's learner shows one to six sellers, the others mostly six."
     )
     rows = [
         [one.name, percent(one.off), percent(one.worst), percent(one.bought)] for one in outcomes
     ]
-    columns = ("rule", "misplaced", "worst served", "purchases")
+    columns = ("rule", "misplaced", "worst", "bought")
     notes = [f"{one.name}: {one.words}" for one in outcomes]
     return Table("Beside other rules", about, columns, rows, notes)
 

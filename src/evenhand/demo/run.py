@@ -140,11 +140,13 @@ class Demo:
         point = Point(time.time(), now, bought, given, self.shop.due(now), self._shares())
         self.points.append(point)
 
-    def account(self) -> Account:
-        """What the service knows of the sellers."""
+    def account(self) -> Account | None:
+        """What the service knows of the sellers; None if there is nothing to show yet."""
+        if not self.points or not self.points[-1].queries:
+            return None
         c = database(str(self.database)).connect()
         try:
-            (data,) = c.execute("select data from latest")[0]
+            ((data,),) = c.execute("select data from latest")
             names: dict[int, str] = dict(c.execute("select id, name from arms"))
         finally:
             c.close()

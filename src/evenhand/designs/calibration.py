@@ -51,9 +51,8 @@ def calibrate(
     """Find the law whose marginals are the target; returns log Z, the error left and the steps.
 
     ``old`` is a law to begin with, or :data:`NOTHING`; ``points`` is what conditioning needs.
-    Entries of the target are changed to 0 or 1 where the others leave no choice.
+    Entries of the target are 0 or 1 where the others leave no choice.
     """
-    fix_certain(target, k)
     given, rest, p, q = law[MARGINALS], law[REST], law[HEADS], law[TAILS]
     damping, step = np.empty(len(target)), np.empty(len(target))
     length, n = 1.0, _begin(target, old, p, q, damping, step)
@@ -77,22 +76,6 @@ def calibrate(
                 up, down = target[a] * rest[a], (1.0 - target[a]) * given[a]
                 p[a], q[a] = _tilt(p[a], q[a], up, down, length * damping[a])
         n += 1
-
-
-@compiled
-def fix_certain(target: Floats, k: int) -> None:
-    """Set entries to 0 or 1 where the others leave no choice, and those below 1e-300 to 0."""
-    n_free = k_free = 0
-    for a in range(len(target)):
-        if target[a] < 1e-300:
-            target[a] = 0.0
-        n_free += 0.0 < target[a] < 1.0
-        k_free += target[a] == 1.0
-    k_free = k - k_free
-    if k_free <= 0 or k_free >= n_free:
-        for a in range(len(target)):
-            if 0.0 < target[a] < 1.0:
-                target[a] = 1.0 if k_free > 0 else 0.0
 
 
 @part

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals, check_positive
-from evenhand.designs.calibration import fix_certain
 from evenhand.designs.conditional_poisson import check_same_arms, list_sets, sum_weights
 from evenhand.designs.design import ExplicitDesign, draw_listed
 from evenhand.designs.pairs import listed_pairs
@@ -171,7 +170,6 @@ def check_curvature(curvature: Floats, n: int) -> Floats:
 @compiled
 def _log_odds(target: Floats, k: int) -> Floats:
     """Log-odds whose chances sum to k: the target's, all shifted alike; infinite at 0 and 1."""
-    fix_certain(target, k)
     theta = np.log(target / (1.0 - target))
     free = np.flatnonzero(np.isfinite(theta))
     if len(free):

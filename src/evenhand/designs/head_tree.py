@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import shuffle
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled, part
 
 LEAF = 32  # coins in a leaf
 TRIM = 1e-30  # chances below this fraction of a node's largest are dropped
@@ -53,7 +53,7 @@ def build_tree(p: Floats, q: Floats) -> HeadTree:
     return HeadTree(starts, ends, first, chances[:used].copy())
 
 
-@compiled
+@part
 def _convolved(one: Floats, other: Floats) -> Floats:
     """Law of the sum of two counts."""
     law = np.zeros(len(one) + len(other) - 1)
@@ -63,12 +63,12 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     return law
 
 
-@compiled
+@part
 def _likely(law: Floats) -> tuple[int, int]:
     """First and one behind the last entry that is not negligible beside the largest."""
     least, begin, end = 0.0, 0, len(law)
     for chance in law:
-        least = max(least, TRIM * chance)
+        least = TRIM * chance if TRIM * chance > least else least
     while law[begin] <= least:
         begin += 1
     while law[end - 1] <= least:
@@ -76,13 +76,14 @@ def _likely(law: Floats) -> tuple[int, int]:
     return begin, end
 
 
-@compiled
+@part
 def _count_heads(p: Floats, q: Floats, begin: int) -> Floats:
     """Law of the number of heads among the coins of one leaf."""
-    end = min(begin + LEAF, len(p))
-    law = np.zeros(max(0, end - begin) + 1)
+    n = len(p) - begin
+    n = 0 if n < 0 else LEAF if n > LEAF else n
+    law = np.zeros(n + 1)
     law[0] = 1.0
-    for i in range(begin, end):
+    for i in range(begin, begin + n):
         for j in range(i - begin + 1, 0, -1):
             law[j] = q[i] * law[j] + p[i] * law[j - 1]
         law[0] *= q[i]
@@ -116,14 +117,16 @@ def draw_heads(
         shuffle(rows[i], rng)
 
 
-@compiled
+@part
 def _heads_of_left(tree: HeadTree, v: int, heads: int, rng: np.random.Generator) -> int:
     """Draw how many of a node's heads its left child shows."""
     left, right = 2 * v, 2 * v + 1
     n_left = tree.ends[left] - tree.starts[left]
     n_right = tree.ends[right] - tree.starts[right]
-    low = max(tree.first[left], heads - tree.first[right] - n_right + 1)
-    high = min(tree.first[left] + n_left - 1, heads - tree.first[right])
+    low, lowest = heads - tree.first[right] - n_right + 1, tree.first[left]
+    low = low if low > lowest else lowest
+    high, highest = heads - tree.first[right], tree.first[left] + n_left - 1
+    high = high if high < highest else highest
     at_left = tree.starts[left] - tree.first[left]
     at_right = tree.starts[right] - tree.first[right] + heads
     total = 0.0
@@ -137,7 +140,7 @@ def _heads_of_left(tree: HeadTree, v: int, heads: int, rng: np.random.Generator)
     return high
 
 
-@compiled
+@part
 def _draw_leaf(
     p: Floats,
     q: Floats,
@@ -150,10 +153,9 @@ def _draw_leaf(
     rng: np.random.Generator,
 ) -> int:
     """Toss the coins of one leaf in turn, each given the heads still to come."""
-    end = min(begin + LEAF, len(p))
-    n = end - begin
-    table[n, : heads + 1] = 0.0  # table[i, j]: chance of j heads among the coins i.. of the leaf
-    table[n, 0] = 1.0
+    n = len(p) - begin if len(p) - begin < LEAF else LEAF
+    for j in range(heads + 1):  # table[i, j]: chance of j heads among the coins i.. of the leaf
+        table[n, j] = j == 0
     for i in range(n - 1, -1, -1):
         a = begin + i
         table[i, 0] = q[a] * table[i + 1, 0]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import check_marginals
-from evenhand.designs.calibration import REST, fix_certain
+from evenhand.designs.calibration import REST
 from evenhand.designs.conditional_poisson import (
     ComplexFloats,
     ConditionalPoisson,
@@ -64,9 +64,7 @@ class Sampford(ExplicitDesign):
     @classmethod
     def fit(cls, marginals: ArrayLike) -> Self:
         """Make the design with these marginals (m,), in [0, 1], that sum to an integer k >= 1."""
-        target, k = check_marginals(marginals)
-        fix_certain(target, k)
-        return cls(target, k)
+        return cls(*check_marginals(marginals))
 
     def _log_prob(self, rows: Ints) -> Floats:
         sums = sum_weights(self._log_odds, len(self._always), rows)

@@ -1,7 +1,8 @@
 """Run the cells that are missing, in processes of this machine or on a Dask cluster."""
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from typing import Any
 
@@ -10,6 +11,8 @@ from evenhand.lab.games import seconds_per_query
 from evenhand.lab.store import Store
 
 START = 0.5  # seconds a cell takes apart from its queries
+ALERT = 0.5  # seconds without looking up: polars has waits go on after a signal, so that one
+# without an end would hear Ctrl-C only when the next cell ends
 
 Executor = Callable[[Sequence[Cell]], Iterator[tuple[Cell, dict[str, Any]]]]
 
@@ -46,16 +49,27 @@ def local(workers: int) -> Executor:
             for cell in cells:
                 yield cell, run_cell(cell)
             return
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), _leave_to_parent) as pool:
             futures = {pool.submit(run_cell, cell): cell for cell in cells}
+            left = set(futures)
             try:
-                for future in as_completed(futures):
-                    yield futures.pop(future), future.result()
-            except BaseException:  # Ctrl-C or a failed cell: start nothing more
+                while left:
+                    ended, left = wait(left, ALERT, FIRST_COMPLETED)
+                    for future in ended:
+                        yield futures.pop(future), future.result()
+            except BaseException:  # Ctrl-C or a failed cell: a half-done one is of no use
+                running = list(pool._processes.values())
                 pool.shutdown(wait=False, cancel_futures=True)
+                for process in running:
+                    process.terminate()
                 raise
 
     return run
+
+
+def _leave_to_parent() -> None:
+    """Ignore Ctrl-C, which reaches all processes of a terminal: the parent ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def cluster(address: str) -> Executor:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from time import monotonic
 from typing import Any
 
 import polars as pl
@@ -81,8 +82,39 @@ def words(config: str) -> str:
 
 @contextmanager
 def progress_bar(name: str, total: float) -> Iterator[Callable[..., None]]:
-    """Show a bar with the time left; yields rich's ``Progress.update`` for it."""
+    """Show a bar with the time left; yields rich's ``Progress.update`` for it.
+
+    Where the output is no terminal, a line per tenth stands for the bar.
+    """
+    if not Console().is_terminal:
+        yield Lines(name, total).update
+        return
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     ) as bar:
         yield partial(bar.update, bar.add_task(name, total=total))
+
+
+class Lines:
+    """Progress for a log: a line for every tenth of the work."""
+
+    def __init__(self, name: str, total: float) -> None:
+        self.name, self.total = name, total
+        self.completed, self._shown, self._start = 0.0, 0, monotonic()
+
+    def update(
+        self, advance: float = 0.0, completed: float | None = None, description: str | None = None
+    ) -> None:
+        """Take note of progress as ``Progress.update`` of rich does; print a line if it is due."""
+        self.name = description or self.name
+        self.completed = self.completed + advance if completed is None else completed
+        share = min(1.0, self.completed / self.total) if self.total else 1.0
+        if int(10 * share) > self._shown:
+            self._shown, spent = int(10 * share), monotonic() - self._start
+            left = f", about {in_minutes(spent / share - spent)} left" if share < 1.0 else ""
+            print(f"{share:4.0%} after {in_minutes(spent)}{left}: {self.name}", flush=True)
+
+
+def in_minutes(seconds: float) -> str:
+    """Say a time in few words."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

@@ -108,11 +108,12 @@ class TermedLearner(ExchangeableLearner[P]):
         """Merits that a policy made now would follow, and its share of uniformly drawn sets."""
 
     def _background(self) -> dict[str, Any]:
+        said = super()._background() | {"agreed": tuple(n for n, _ in self.past_terms)}
         if self.terms is None or self._bounds is None:
-            return super()._background()
+            return said
         bounds, (merits, rate) = self._bounds, self._wanted()
         limits = zip(self.terms.groups, bounds.group_low, bounds.group_high, strict=True)
-        return super()._background() | {
+        return said | {
             "without_terms": proportional(merits, self._known, self.k, rate),
             "floors": bounds.low,
             "caps": bounds.high,

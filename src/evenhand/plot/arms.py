@@ -24,9 +24,8 @@ def portrait(source: Source, *, most: int = 40, ax: "Axes | None" = None) -> "Ax
     """Draw what each arm is due against what it was given, as ``evenhand page`` does.
 
     A bar is the share of all places that an arm was given so far, a mark what it is due now, and
-    behind it is a band where what is truly due lies with a chance of 95 %, as far as that is known
-    (:func:`evenhand.convergence.nearness`). The title says how far the shares in force are from
-    what is truly due.
+    behind it is a band where what is truly due lies with a chance of 95 %, if the standard errors
+    are right. The title says how far the shares in force are from what is truly due.
 
     Parameters
     ----------

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand import __version__
-from evenhand.account import Account, explain
+from evenhand.account import Account, explain, figures
 from evenhand.convergence import nearness
 from evenhand.learners import Learner
 from evenhand.pages.charts import TimeChart, bars
 from evenhand.pages.render import render
 from evenhand.pages.words import number, percent
-from evenhand.portrait import figures
 
 MOST = 300  # arms of a page, each with its reasons
 KINDS = {
@@ -39,6 +38,7 @@ def page(
     lead: str = "",
     charts: Sequence[TimeChart] = (),
     tables: Sequence[Table] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Return a page about a learner, as HTML that needs nothing else.
 
@@ -53,7 +53,9 @@ def page(
     title, lead
         What stands at the top.
     charts, tables
-        What else to show.
+        What else to show; charts must have the same marks.
+    notes
+        What else there is to say about how far it is.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def page(
         version=f"Evenhand {__version__}",
         account=account,
         facts=_facts(account, near),
-        convergence=_how_far(near),
+        convergence=[_how_far(near), *notes],
         table=_arms(account, where, near),
         whys=[(account.label(i), explain(account, int(account.arms[i]))) for i in where],
         happenings=figures.happenings(account),
@@ -94,7 +96,9 @@ def _facts(account: Account, near: Any) -> list[dict[str, str]]:
         (
             "shares are off truly due by",
             percent(near.distance) if near else percent(None),
-            f"{percent(near.low)} to {percent(near.high)}" if near else "cannot be said yet",
+            f"estimated, {percent(near.low)} to {percent(near.high)}"
+            if near
+            else "cannot be said yet",
         ),
         ("queries asked", number(account.queries), f"{number(account.told)} rewards counted"),
         ("arms", number(account.m), f"{account.k} at a time; {number(paused)} paused"),

@@ -38,7 +38,7 @@ async def _draw(worker: Worker, view: View, n: int) -> list[Drawn]:
     while len(drawn) < n:
         row = stock.take() if fresh else None
         if row is None:
-            row = await stock.wait(worker.fresh)
+            row = await stock.wait(worker.fresh, n - len(drawn))
             fresh = worker.fresh
         drawn.append(row)
     return drawn

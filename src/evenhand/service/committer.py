@@ -113,7 +113,7 @@ class Committer:
         self._rung = False  # before looking: who comes now rings again
         work = _taken(self._soon, MOST)
         self._came = len(work)
-        return work + _taken(self._later, MOST - len(work))
+        return work + _taken(self._later, len(self._later))  # all: nobody rings for them again
 
     def _commit(self, work: list[Work]) -> list[tuple[Work, Any]]:
         """Do all of the work in one transaction; return results, or what went wrong."""

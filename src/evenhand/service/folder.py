@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import time
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,14 +30,14 @@ log = logging.getLogger(__name__)
 class Folder:
     """Leads experiments: folds their rewards and publishes their plans."""
 
-    def __init__(self, source: Database) -> None:
+    def __init__(self, source: Database, holder: str | None = None) -> None:
         self.source = source
-        self.holder = f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.holder = holder or parent.new_name()  # whoever had this name before is dead
         self.c: Connection | None = None
         self.seats: dict[int, Seat] = {}
         self.stopping = False
         self._folded: dict[int, float] = {}
-        self._looked = self._beat = 0.0
+        self._looked = self._beat = self._load = 0.0
 
     def run(self) -> None:
         """Work until told to stop."""
@@ -83,6 +82,7 @@ class Folder:
         if now - self._looked >= LOOK_EVERY:
             self._looked = now
             self._look(c)
+            self._load = report.load(self.seats.values())
         if now - self._beat >= LEASE / 3:
             self._beat = now
             self._renew(c)
@@ -122,7 +122,7 @@ class Folder:
         try:
             work()
             seat.snapshot_if_due()
-            report.write_if_due(seat)
+            self._report(seat)
         except Lost:
             log.warning("lost", extra={"experiment": seat.name, "fence": seat.fence})
             self.seats.pop(seat.experiment, None)
@@ -130,6 +130,17 @@ class Folder:
             raise
         except Exception as error:
             self._break(seat.experiment, seat.name, error)
+
+    def _report(self, seat: Seat) -> None:
+        """Write a report if one is due; learning does not depend on whether that works."""
+        try:
+            report.write_if_due(seat, self._load)
+        except Lost:
+            raise
+        except ERRORS:
+            raise
+        except Exception:
+            log.exception("no report", extra={"experiment": seat.name})
 
     def _break(self, experiment: int, name: str, error: Exception) -> None:
         log.exception("broken", extra={"experiment": name})
@@ -145,7 +156,9 @@ class Folder:
         """Take experiments that have no folder; let go of those that were archived."""
         rows = c.execute(
             "select e.id, e.name, e.archived, e.broken, e.rewards, "
-            f"not {held(c)} from experiments e join folders f on f.exp=e.id"
+            f"(coalesce(f.holder, '')=? or not {held(c)}) "
+            "from experiments e join folders f on f.exp=e.id",
+            (self.holder,),
         )
         unfolded = {e for (e,) in c.execute("select distinct exp from tells where fold is null")}
         resting = {e for e, _, archived, broken, *_ in rows
@@ -220,11 +233,12 @@ def main() -> None:
     """Run a folder until SIGTERM, or until the process that started it is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--beat", type=int, help="descriptor to show signs of life at")
+    parser.add_argument("--holder", help="name that its leases are under")
     given = parser.parse_args()
     log_as_json()
     if given.beat is not None:
         parent.beat(given.beat)
-    folder = Folder(database(os.environ[DATABASE]))
+    folder = Folder(database(os.environ[DATABASE]), given.holder)
 
     def stop(*_: Any) -> None:
         folder.stopping = True

@@ -23,6 +23,7 @@ from evenhand.service.visits import HTML, Visit, see_other, shown
 from evenhand.service.worker import Worker
 
 FORM = 1 << 16  # bytes of a form
+FIELDS = 50  # of a form or an address
 SAFE = [
     (b"content-security-policy",
      b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -95,24 +96,29 @@ async def answer(
     try:
         session = await sessions.find(worker, headers)
         name, named = placed(path)
-        asked = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50))
+        asked = _fields(scope["query_string"])
         safe = sessions.behind_tls(scope["scheme"], headers)
         here = path.decode("ascii", "replace")
         visit = Visit(worker, session, named, asked, {}, headers, safe, here)
         if scope["method"] == "POST":
-            form = await body(FORM)
-            visit.form |= dict(parse_qsl(form.decode("utf-8", "replace"), max_num_fields=50))
+            visit.form |= _fields(await body(FORM))
             _check_form(visit)
         found = await _page(visit, name, scope["method"])
     except Problem as problem:
         found = _problem(session, problem)
-    except (ValueError, UnicodeDecodeError):
-        found = _problem(session, Problem(400, "the address or the form cannot be read"))
     except Unavailable:
         found = _problem(session, Problem(503, "the database is away for a moment; try again"))
     if found.kind == HTML:
         found.headers += SAFE
     return found, name if name in NAMES else "page"
+
+
+def _fields(data: bytes) -> dict[str, str]:
+    """Read a query or a form."""
+    try:
+        return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=FIELDS))
+    except ValueError:
+        raise Problem(400, f"an address or a form may have {FIELDS} fields") from None
 
 
 async def _page(visit: Visit, name: str, method: str) -> Answer:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from evenhand.account import figures as account_figures
 from evenhand.pages import words
 from evenhand.pages.charts import Mark, TimeChart, bars, time_chart
 from evenhand.pages.outlook import rewards_until
@@ -23,7 +24,7 @@ WINDOWS = {"hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "all": float("in
 LINES = 6  # arms drawn over time
 COLUMNS = ("name", "due", "given", "gap", "merit", "stderr", "shown")
 GOAL = 0.05  # of all exposure
-NEAR = words.plain(words.percent(GOAL))
+NEAR, NINE = (words.plain(words.percent(x)) for x in (GOAL, 0.9))
 FAR = 10 * 365.25 * 86400.0  # seconds: beyond that nothing is promised
 
 
@@ -84,8 +85,8 @@ async def experiment(visit: Visit) -> Answer:
         convergence=convergence(found, facts, now),
         table=table,
         charts=charts(view, found.account.k, before, chosen, marks),
-        sizes=sizes(found),
-        diagnostics=diagnostics(found),
+        sizes=account_figures.sizes(found.account),
+        diagnostics=account_figures.diagnostics(found.account),
         terms=happenings.terms_in_words(view, before.terms),
         **frame,
     )
@@ -109,18 +110,23 @@ def arms_table(visit: Visit, view: View, found: Standing) -> dict[str, Any]:
     names, ends = found.names, found.ends
     here = slices.cut(visit, names, columns, "due")
     rows, lows, highs = [], [], []
+
+    def share(column: Any, i: int) -> float | None:
+        x = entry(column, i)
+        return None if x is None else x / k
+
     for i in here.places:
-        due, given = entry(account.due / k, i), entry(account.given / k, i)
+        due, given = share(account.due, i), share(account.given, i)
         rows.append(
             Row(
                 int(account.arms[i]), names[i],
                 f"/experiments/{quote(view.name, safe='')}/arms/{account.arms[i]}",
-                due, given, gap_in_words(due, given), entry(account.merit, i),
+                due, given, account_figures.gap_in_words(due, given), entry(account.merit, i),
                 entry(account.stderr, i), entry(columns["shown"], i), tags(found, i),
             )
         )  # fmt: skip
-        lows.append(None if ends is None else entry(ends[:, 0] / k, i))
-        highs.append(None if ends is None else entry(ends[:, 1] / k, i))
+        lows.append(None if ends is None else share(ends[:, 0], i))
+        highs.append(None if ends is None else share(ends[:, 1], i))
     drawn, top = bars([row.due for row in rows], [row.given for row in rows], lows, highs)
     return {
         "rows": rows, "bars": drawn, "top": top, "slice": here,
@@ -138,15 +144,6 @@ def tags(found: Standing, i: int) -> list[pages_overview.Note]:
     if int(account.arms[i]) in found.numbers.get("starving", ()):
         made.append(pages_overview.Note("warn", "starving"))
     return made
-
-
-def gap_in_words(due: float | None, given: float | None) -> str:
-    """Return how far given is above or below due, in points of percent."""
-    if due is None or given is None or due == 0.0:
-        return words.NOTHING
-    gap = given - due
-    sign = "+" if gap > 0 else "\u2212" if gap < 0 else "±"
-    return f"{sign}{words.percent(abs(gap))}"
 
 
 def figures(view: View, found: Standing, facts: pages_overview.Facts) -> list[dict[str, str]]:
@@ -176,10 +173,11 @@ def convergence(found: Standing, facts: pages_overview.Facts, now: float) -> lis
         return ["How far shares are from what is truly due cannot be said yet: standard errors "
                 "are not known for two arms or more."]  # fmt: skip
     distance, low, high = said["distance"], said["low"], said["high"]
+    what = "The shares that merits would get" if said.get("shadow") else "The shares in force"
     told = [
-        f"The shares in force are about {words.percent(distance)} of all exposure away from what "
+        f"{what} are about {words.percent(distance)} of all exposure away from what "
         f"is truly due; between {words.percent(low)} and {words.percent(high)} with a chance of "
-        "90 %, if the standard errors are right."
+        f"{NINE}, if the standard errors are right and what arms bring stays the same."
     ]
     if distance <= GOAL:
         return [*told, f"That is within {NEAR}."]
@@ -241,57 +239,6 @@ def charts(
                    [("not told yet", column("waiting")), ("given up, in all", column("expired"))],
                    marks, "number"),
     ]  # fmt: skip
-
-
-def sizes(found: Standing) -> list[tuple[int, str, float]]:
-    """Return the share of queries by size, and the width of its bar."""
-    shares = found.account.sizes
-    if shares is None:
-        return [(found.account.k, words.percent(1.0), 100.0)]
-    top = float(shares.max())
-    return [
-        (r + 1, words.percent(float(x)), round(100.0 * float(x) / top, 2))
-        for r, x in enumerate(shares)
-    ]
-
-
-def diagnostics(found: Standing) -> dict[str, Any]:
-    """Return how well it all is founded: in words, and as numbers."""
-    account, said = found.account, []
-    if account.settled is not None:
-        own = int((account.settled[~account.paused] >= 0.5).sum())
-        said.append(
-            f"For {words.number(own)} of {words.number(account.m)} arms their own rewards decide "
-            "their merit; that of the others still rests mostly on what arms have in common."
-        )
-    if account.mixing is not None:
-        said.append(
-            f"{words.percent(account.mixing)} of the sets are drawn uniformly, so that no arm goes "
-            "out of sight; shares stay as they are due all the same."
-        )
-    if account.trust is not None and len(account.trust):
-        trust = float(np.nanmedian(account.trust)) if np.isfinite(account.trust).any() else 0.0
-        said.append(
-            f"Merits rest for {words.percent(trust)} (in the middle) on means that are right for "
-            "any game, and for the rest on a model of how arms overlap, which errs less while "
-            "rewards are few."
-        )
-    numbers = dict(account.diagnostics or {})
-    if "curvature" in numbers:
-        gamma = numbers["curvature"]
-        how = "hardly overlap" if gamma < 0.2 else "overlap in part" if gamma < 0.7 else "overlap"
-        said.append(f"In the model, what arms bring together seems to {how}.")
-    if account.changes is not None:
-        n = len(account.changes)
-        said.append(f"{n} change{'' if n == 1 else 's'} noticed so far." if n else
-                    "No change of what arms bring was noticed.")  # fmt: skip
-    table = {
-        "learner": account.learner, "queries asked": words.number(account.queries),
-        "rewards counted": words.number(account.told),
-        "share of uniform sets": words.percent(account.mixing),
-    }  # fmt: skip
-    table |= {name.replace("_", " "): words.number(x) for name, x in numbers.items()}
-    return {"said": said, "table": table}
 
 
 def flat(said: dict[str, Any]) -> dict[str, str]:

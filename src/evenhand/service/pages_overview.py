@@ -17,6 +17,7 @@ from evenhand.service.worker import View
 HOUR, DAY = 3600.0, 86400.0
 STALE = 60.0  # seconds after which a report is old, if there is traffic
 FRESH = 3.0  # seconds for which a worker's word about its traffic counts
+LITTLE = 0.01  # of answers that may teach nothing
 FEW = 0.5  # of rows handed out that should be told
 SOME = 200  # rows below which nothing is said about missing rewards
 PAGE = 50  # experiments of a page
@@ -125,11 +126,11 @@ def attention(view: View, found: Facts, now: float) -> list[Note]:
         notes.append(
             Note("warn", f"No report for {now - found.at:.0f} seconds, though rows are asked.")
         )
-    if found.unlearnt:
-        what = "answer taught" if found.unlearnt == 1 else "answers taught"
+    answers = found.handed + found.unlearnt
+    if found.unlearnt > LITTLE * answers:
         notes.append(
-            Note("warn", f"{number(found.unlearnt)} {what} nothing: rows had run out, or the "
-                 "database was away.")
+            Note("warn", f"{number(found.unlearnt)} of {number(answers)} answers of the last hour "
+                 "taught nothing: rows had run out, or the database was away.")
         )  # fmt: skip
     if said.get("starved"):
         names = ", ".join(view.called(arm) for arm in said["starving"][:3])

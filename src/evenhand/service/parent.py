@@ -3,7 +3,13 @@
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable
+
+
+def new_name() -> str:
+    """Return a name for a process that no other has, on any host."""
+    return f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 def when_alone(act: Callable[[], object]) -> None:

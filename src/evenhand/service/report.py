@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -35,25 +36,29 @@ def reading(seat: Seat) -> Account:
     )
 
 
-def write_if_due(seat: Seat) -> None:
-    """Write a report if the last is old, and now and then a point over time."""
+def write_if_due(seat: Seat, load: float = 0.0) -> None:
+    """Write a report if the last is old, and now and then a point over time.
+
+    ``load`` is what the reports of all experiments cost, in seconds: they come less often where
+    they would take more than a tenth of the time.
+    """
     now = time.monotonic()
-    wait = max(EVERY, seat.replica.learner.m / 1000)
+    wait = max(EVERY, seat.replica.learner.m / 1000, 10.0 * load)
     if now - seat.reported < wait or seat.replica.seq == seat.told_of:
         return
     seat.reported, seat.told_of = now, seat.replica.seq
+    began = time.process_time()
     account = reading(seat)
     near = nearness(account)
     with seat.proven() as c:
         at = c.clock()
         often = max(wait, min(LATER, max(SOON, (at - seat.created) / LATER)))
-        if now - seat.series >= often:
-            seat.series = now
-            seat.starving = summary.starving(seat, account, at)
-            numbers = summary.numbers(seat, account, near)
+        new = now - seat.series >= often
+        if new:
+            seat.series, seat.starving = now, summary.starving(seat, account, at)
+        numbers = summary.numbers(seat, account, near)
+        if new:
             history.write(c, seat.experiment, at, numbers, summary.entries(seat, account))
-        else:
-            numbers = summary.numbers(seat, account, near)
         c.execute(
             "insert into latest(exp, at, data, summary) values(?,?,?,?) on conflict(exp) do "
             "update set at=excluded.at, data=excluded.data, summary=excluded.summary",
@@ -62,6 +67,13 @@ def write_if_due(seat: Seat) -> None:
         if now - seat.thinned >= THIN_EVERY:
             seat.thinned = now
             history.thin(c, seat.experiment, at)
+    seat.cost = time.process_time() - began
+
+
+def load(seats: Iterable[Seat]) -> float:
+    """Return what the reports of experiments cost that had one in the last minute, in seconds."""
+    since = time.monotonic() - LATER
+    return sum(seat.cost for seat in seats if seat.reported >= since)
 
 
 def _as_json(seat: Seat, account: Account, near: Nearness | None) -> bytes:

@@ -30,14 +30,15 @@ class Lost(RuntimeError):  # noqa: N818
 def elect(c: Connection, experiment: int, holder: str) -> int | None:
     """Take an experiment's lease if it is free; return the fencing number.
 
-    A file has one service, which starts one folder: there it need not be free.
+    A holder's own is free to it: whoever had that name before is dead. A file has one service,
+    which starts one folder: there all are.
     """
-    free = "" if c.one_service else f" and not {held(c)}"
+    free = "true" if c.one_service else f"not {held(c)}"
     with c.transaction():
         taken = c.execute(
             f"update folders set holder=?, fence=fence+1, until={c.now}+? "
-            f"where exp=?{free} returning fence",
-            (holder, LEASE, experiment),
+            f"where exp=? and (holder=? or {free}) returning fence",
+            (holder, LEASE, experiment, holder),
         )
     return taken[0][0] if taken else None
 
@@ -68,6 +69,7 @@ class Seat:
         if found.release != release() or not found.same_bits:
             self._migrate(found)
         self.reported = self.series = self.thinned = float("-inf")  # when a report was written
+        self.cost = 0.0  # seconds that it took
         self.starving = list[int]()  # arms that got much less than they were due, of late
         self.told_of = 0  # entry that it told of
         self.published = 0  # rows of the newest plan

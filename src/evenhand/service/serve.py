@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from evenhand.service import keys, locks
+from evenhand.service import keys, locks, parent
 from evenhand.service.database import DATABASE, Database, SQLite, database
 from evenhand.service.logs import log_as_json
 
@@ -191,6 +191,7 @@ def _children(settings: Settings, source: Database, listening: socket.socket) ->
     if settings.folder:
         ours, theirs = os.pipe()
         command = [*here, "evenhand.service.folder", "--beat", str(theirs)]
+        command += ["--holder", parent.new_name()]
         children.append(Child("folder", source.url, command, (theirs,), ours))
     listening.set_inheritable(True)
     command = [*here, "evenhand.service.web_process", "--rate", str(settings.rate)]

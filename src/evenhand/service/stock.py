@@ -45,7 +45,7 @@ class Stock:
     floor: int = 0
     rate: float = 0.0  # rows per second asked here
     asked: int = 0
-    waiting: int = 0
+    waiting: int = 0  # rows that askers wait for
     dry: bool = False  # whether askers are to wait no more
     unlearnt: int = 0  # rows handed out so far from which nothing is learnt
     owned: int = 0  # of those, written down
@@ -70,11 +70,15 @@ class Stock:
             return row
         return None
 
-    async def wait(self, fresh: bool) -> Drawn:
-        """Return a row to show: one that can be learnt from, if it comes in time."""
+    async def wait(self, fresh: bool, rows: int = 1) -> Drawn:
+        """Return a row to show: one that can be learnt from, if it comes in time.
+
+        The asker wants so many: else what is leased and published follows what was had, not what is
+        asked for, and falls behind further and further.
+        """
         first = self.plan is None or self.plan[0] < self.floor  # nothing to fall back to
         end = asyncio.get_running_loop().time() + (PATIENCE if first else WAIT)
-        self.waiting += 1
+        self.waiting += rows
         self.committer.hurry()
         try:
             while fresh and (first or not self.dry):
@@ -88,7 +92,7 @@ class Stock:
                 if found := self.take():
                     return found
         finally:
-            self.waiting -= 1
+            self.waiting -= rows
         self.asked += 1
         self.refill()
         return await self._draw()
@@ -149,7 +153,7 @@ class Stock:
         """Write down how many rows were handed out from which nothing is learnt."""
         if self.unlearnt > self.owned:
             now = self.unlearnt
-            await self.committer.do(
+            await self.committer.do_later(
                 partial(
                     write_unlearnt, experiment=self.experiment, worker=self.worker, unlearnt=now
                 )

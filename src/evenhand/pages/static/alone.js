@@ -15,9 +15,9 @@ for (const box of document.querySelectorAll("[data-search]")) {
     said.textContent = wanted ? n + " found" : "";
   });
 }
-function open() {
+function reveal() {
   const one = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (one && one.matches("details")) { one.open = true; one.scrollIntoView(); }
 }
-addEventListener("hashchange", open);
-open();
+addEventListener("hashchange", reveal);
+reveal();

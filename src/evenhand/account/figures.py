@@ -1,12 +1,16 @@
 """What an account shows, as a page needs it: numbers with their words, no markup."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evenhand.account import Account
+from evenhand.account.account import Account
 from evenhand.pages.words import NOTHING, number, percent
-from evenhand.typing import Ints
+
+if TYPE_CHECKING:
+    from evenhand.typing import Ints
 
 
 class Tag(NamedTuple):
@@ -43,13 +47,18 @@ def diagnostics(account: Account) -> dict[str, Any]:
         )
     if account.trust is not None and np.isfinite(account.trust).any():
         said.append(
-            f"Half of the merits rest to {percent(float(np.nanmedian(account.trust)))} or more on "
-            "means that are right for any game, and for the rest on a model of how arms overlap."
+            f"Merits rest for {percent(float(np.nanmedian(account.trust)))} (in the middle) on "
+            "means that are right for any game, and for the rest on a model of how arms overlap, "
+            "which errs less while rewards are few."
         )
     if "curvature" in numbers:
         gamma = numbers["curvature"]
         how = "hardly overlap" if gamma < 0.2 else "overlap in part" if gamma < 0.7 else "overlap"
         said.append(f"In the model, what arms bring together seems to {how}.")
+    if account.changes is not None:
+        n = len(account.changes)
+        noticed = f"{n} change{'' if n == 1 else 's'} noticed so far."
+        said.append(noticed if n else "No change of what arms bring was noticed.")
     table = {
         "learner": account.learner,
         "queries asked": number(account.queries),
@@ -61,14 +70,14 @@ def diagnostics(account: Account) -> dict[str, Any]:
 
 
 def gap_in_words(due: float | None, given: float | None) -> str:
-    """How far given is above or below due, in points of percent.
+    r"""How far given is above or below due, in points of percent; nothing for who is due nothing.
 
     Examples
     --------
     >>> gap_in_words(0.02, 0.05), gap_in_words(None, 0.02)
-    ('+3.0\\xa0%', '–')
+    ('+3.0\xa0%', '–')
     """
-    if due is None or given is None:
+    if due is None or given is None or due == 0.0:
         return NOTHING
     gap = given - due
     sign = "+" if gap > 0 else "\u2212" if gap < 0 else "±"
@@ -87,12 +96,13 @@ def off_due(account: Account) -> float | None:
 
 
 def happenings(account: Account) -> list[tuple[int, str, str]]:
-    """What happened to arms that are there: after how many queries, to whom, and what."""
+    """What happened to arms that are there, and to terms: when, in queries, to whom, and what."""
     found = [
         (int(joined), account.label(i), "joined")
         for i, joined in enumerate(account.joined.tolist())
         if joined > 0
     ]
+    found += [(queries, "terms", "were changed") for queries in account.agreed]
     for queries, arm, alone in account.changes or ():
         if np.any(account.arms == arm):
             what = "was noticed to bring something else" + ("" if alone else " with others")

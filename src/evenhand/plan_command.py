@@ -1,0 +1,95 @@
+"""The command ``evenhand plan``: how long until shares are fair, for traffic like yours."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from evenhand.planning import Outlook
+
+SHOWN = 6  # times in the table
+
+
+def plan(
+    arms: Annotated[int, typer.Option(min=1, help="How many there are to choose from.")],
+    slots: Annotated[int, typer.Option(min=1, help="Places per page.")],
+    rate: Annotated[
+        float, typer.Option(help="Chance that an arm shown alone brings a reward; a mean.")
+    ],
+    full: Annotated[
+        float | None, typer.Option(help="Share of pages that are full; 0.4 / (SLOTS - 1) if not.")
+    ] = None,
+    traffic: Annotated[
+        float | None, typer.Option(min=1, help="Pages per day, to count in days.")
+    ] = None,
+    within: Annotated[
+        float, typer.Option(help="Share of exposure that may go to the wrong arm.")
+    ] = 0.05,
+    redraw: Annotated[
+        int | None, typer.Option(min=1, help="One arm is another every so many pages.")
+    ] = None,
+    queries: Annotated[int | None, typer.Option(min=100, help="Pages to simulate.")] = None,
+    worlds: Annotated[int, typer.Option(min=1, help="Worlds to simulate.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Of the worlds.")] = 1,
+    picture: Annotated[
+        Path | None, typer.Option(help="File to draw in: .svg, .png or .pdf (extra plot).")
+    ] = None,
+) -> None:
+    """Say how long it takes until shares are fair, from simulated worlds like yours."""
+    from evenhand.merit.bar import reporter
+    from evenhand.planning import outlook
+
+    report = reporter(None)
+    found = outlook(
+        arms,
+        slots,
+        rate,
+        full=full,
+        within=within,
+        redraw=redraw,
+        queries=queries,
+        worlds=worlds,
+        seed=seed,
+        progress=lambda done: report(done, done, worlds),
+    )
+    report.close()
+    typer.echo(in_words(found, traffic))
+    if picture is not None:
+        from evenhand import plot
+
+        figure = plot.outlook(found, traffic=traffic).get_figure(root=True)
+        assert figure is not None  # as no axes were given, one was made
+        figure.savefig(picture)
+        typer.echo(f"drawn in {picture}")
+
+
+def in_words(found: "Outlook", traffic: float | None) -> str:
+    """Return what an outlook says, for a terminal."""
+    import numpy as np
+
+    low, middle, high = np.quantile(found.distance, [0.1, 0.5, 0.9], axis=0)
+    worlds = len(found.distance)
+    lines = [
+        f"Share of exposure that goes to the wrong arm, in {worlds} simulated worlds:",
+        "",
+        "      pages          median    eight of ten",
+    ]
+    for place in np.linspace(len(found.queries) // 3, len(found.queries) - 1, SHOWN).astype(int):
+        spread = f"{low[place]:.1%} to {high[place]:.1%}"
+        lines.append(f"{found.queries[place]:11,}    {middle[place]:12.1%}    {spread}")
+    lines.append("")
+    if found.changing:
+        lines.append(f"As arms go on changing, {found.settled:.1%} stay off on average.")
+        return "\n".join(lines)
+    said = [f"{float(f'{n:.1e}'):,.0f}" for n in found.range()]  # no finer than known
+    lines.append(f"Within {found.within:.0%} after {said[1]} pages ({said[0]} to {said[2]}).")
+    if traffic is not None:
+        days = [f"{n / traffic:,.1f}" for n in found.range()]
+        lines.append(f"At {traffic:,.0f} pages a day: {days[1]} days ({days[0]} to {days[2]}).")
+    if found.extrapolated:
+        lines.append(
+            f"In {found.extrapolated} of {worlds} worlds that is beyond what was simulated: "
+            "extrapolated, as\ndistances fall like one over the square root of the pages."
+        )
+    return "\n".join(lines)
