@@ -63,6 +63,12 @@ def traffic(service, name, n):
         assert service.call("POST", f"/v1/experiments/{name}/tell", {"tells": tells})[0] == 200
 
 
+def follow(page, where, key=None):
+    """Click on something, or press a key there, and wait for the page it leads to."""
+    with page.expect_navigation():
+        page.press(where, key) if key else page.click(where)
+
+
 class Visitor:
     """A page of a browser that notes all that goes wrong."""
 
@@ -92,7 +98,7 @@ class Visitor:
     def log_in(self, key):
         assert self.go("/login") == 200, self.page.content()
         self.page.fill("#key", key)
-        self.page.click("text=Log in >> nth=-1")
+        follow(self.page, "text=Log in >> nth=-1")
         return self
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import EVIL, Visitor, traffic
+from tests.browser.conftest import EVIL, Visitor, follow, traffic
 
 PAGES = [
     "/", "/experiments/home", "/experiments/many", "/experiments/home/arms/0",
@@ -53,16 +53,16 @@ def test_login_and_logout(browser, service, visit):
     stranger.go("/experiments/home?sort=merit")
     assert stranger.page.url.startswith(stranger.base + "/login?to=")
     stranger.page.fill("#key", "eh_wrong")
-    stranger.page.press("#key", "Enter")
+    follow(stranger.page, "#key", "Enter")
     assert "unknown, revoked or expired" in stranger.page.inner_text("[role=alert]")
     stranger.page.fill("#key", service.key)
-    stranger.page.press("#key", "Enter")
+    follow(stranger.page, "#key", "Enter")
     assert stranger.page.url.endswith("/experiments/home?sort=merit")  # where it wanted to go
     (cookie,) = stranger.context.cookies()
     assert cookie["httpOnly"]
     assert cookie["sameSite"] == "Strict"
     assert service.key not in cookie["value"]
-    stranger.page.click("text=Log out")
+    follow(stranger.page, "text=Log out")
     assert stranger.page.url.endswith("/login")
     stranger.go("/")
     assert "/login" in stranger.page.url
@@ -102,7 +102,7 @@ def test_keys_see_what_they_may(service, visit):
 
 
 def names(page):
-    return [cell.strip() for cell in page.locator("table.arms tbody th").all_inner_texts()]
+    return [cell.strip() for cell in page.locator("table.arms tbody th a").all_inner_texts()]
 
 
 def test_arms_are_sorted_searched_and_paged_on_the_server(visit):
@@ -110,19 +110,19 @@ def test_arms_are_sorted_searched_and_paged_on_the_server(visit):
     page = visitor.page
     visitor.go("/experiments/many")
     assert len(names(page)) == 25
-    page.click("#sort-name")
+    follow(page, "#sort-name")
     assert names(page) == [f"item {i:03d}" for i in range(25)]
     assert page.get_attribute("th[aria-sort]", "aria-sort") == "ascending"
-    page.click("#sort-name")
+    follow(page, "#sort-name")
     assert names(page)[0] == "item 299"
-    page.click("text=next")
+    follow(page, "text=next")
     assert names(page)[0] == "item 274"
     page.fill("#q", "ITEM 12")
-    page.press("#q", "Enter")
+    follow(page, "#q", "Enter")
     assert names(page) == [f"item {i}" for i in range(129, 119, -1)]
     assert "10" in page.inner_text("#table p")
     page.fill("#q", "nobody")
-    page.press("#q", "Enter")
+    follow(page, "#q", "Enter")
     assert "No arm fits" in page.inner_text("table.arms")
     visitor.go("/experiments/many?sort=due&order=up")
     shares = [
@@ -167,7 +167,7 @@ def test_names_are_shown_as_they_are(visit):
 def test_all_works_without_script(visit):
     visitor = visit(java_script_enabled=False)
     visitor.go("/experiments/many")
-    visitor.page.click("#sort-name")
+    follow(visitor.page, "#sort-name")
     assert names(visitor.page)[0] == "item 000"
     assert visitor.page.locator("figure path").count() > 5
     visitor.page.click("#chart-1-table summary")
@@ -191,15 +191,15 @@ def test_an_administrator_pauses_and_resumes_and_the_audit_says_so(visit):
     visitor = visit()
     page = visitor.page
     visitor.go("/experiments/home")
-    page.click("text=Pause the experiment")
+    follow(page, "text=Pause the experiment")
     assert "paused" in page.inner_text("h1")
-    page.click("text=Resume the experiment")
+    follow(page, "text=Resume the experiment")
     assert "running" in page.inner_text("h1")
     visitor.go("/experiments/home/arms/4")
-    page.click("text=Show it again")
-    page.click("text=Pause this arm")
-    page.click("text=home >> nth=0")
-    page.click("text=Who changed what")
+    follow(page, "text=Show it again")
+    follow(page, "text=Pause this arm")
+    follow(page, "text=home >> nth=0")
+    follow(page, "text=Who changed what")
     said = page.inner_text("table")
     for words in ("eve paused", "eve shown again", "paused the experiment", "1 first"):
         assert words in said
@@ -211,9 +211,9 @@ def test_a_past_plan_is_shown_and_recomputed(visit):
     page = visitor.page
     visitor.go("/experiments/home/plans?number=1")
     assert "Plan 1" in page.inner_text("h2 >> nth=0")
-    page.click("text=The plan after")
+    follow(page, "text=The plan after")
     assert "Plan 2" in page.inner_text("h2 >> nth=0")
     page.set_default_timeout(60_000)  # a process that loads the compiler
-    page.click("text=Recompute this plan")
+    follow(page, "text=Recompute this plan")
     assert "bit for bit" in page.inner_text("[role=status]")
     assert visitor.wrong == []

@@ -282,6 +282,9 @@ def test_an_arm_that_gets_too_little_is_noticed(c, seat):
     seat.replica.tally.given[2] = 0.4 * given[2]
     assert summary.starving(seat, account, now) == [2]
     assert summary.starving(seat, replace(account, paused=account.arms == 2), now) == []
+    assert summary.starving(seat, replace(account, due=5 * account.due), now) == [2]
+    more = np.where(account.arms == 0, 5.0, 1.0) * account.due  # due more now than then
+    assert summary.starving(seat, replace(account, due=more), now) == [2]
     few = replace(account, told=50)  # of so few it may be chance
     assert summary.starving(seat, few, now) == []
 

@@ -276,6 +276,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 game = NoisyOr(np.linspace(0.2, 0.9, 20))
 target = evenhand.fair_policy(game.kshapley(5), 5)
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+evenhand.simulate(URS(20, 5, seed=1), game, 10, target=target, seed=2)  # loads what a run needs
 for i in range(12):
     learner = LEARNER
     signal.setitimer(signal.ITIMER_REAL, 0.25 + 0.013 * i)

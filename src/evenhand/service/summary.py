@@ -52,7 +52,8 @@ def numbers(seat: Seat, account: Account, near: Nearness | None) -> dict[str, An
 def starving(seat: Seat, account: Account, now: float) -> list[int]:
     """Return arms that got less than half of what they are due, of late, and not by chance.
 
-    That is: since the point an hour ago, or the oldest, if they were due as much then.
+    That is: since the point an hour ago, or the oldest, of what they were due then or are due now,
+    whichever is less.
     """
     before = history.point_before(seat.c, seat.experiment, now - HOUR)
     if before is None:
@@ -63,9 +64,8 @@ def starving(seat: Seat, account: Account, now: float) -> list[int]:
     sizes = account.sizes
     size = account.k if sizes is None else float(sizes @ np.arange(1, len(sizes) + 1))
     got = tally.given[ids] - old["given"]
-    want = account.due * rewards
-    due_then = np.nan_to_num(old["due"]) >= 0.5 * account.due
-    few = (got < 0.5 * want) & (want * size / account.k >= ENOUGH) & due_then & ~account.paused
+    want = np.minimum(account.due, np.nan_to_num(old["due"])) * rewards
+    few = (got < 0.5 * want) & (want * size / account.k >= ENOUGH) & ~account.paused
     return ids[np.nan_to_num(few).astype(bool)].tolist()
 
 
