@@ -148,7 +148,8 @@ class _GpuArcs:
             sums = (np.uint32(self.m), unit, np.float64(part.start), mean, squares)
             fold((-(-self.m // 128),), (128,), (credits, np.uint32(rows), *sums))
         n = len(keys)
-        return mean.get(), np.sqrt(squares.get() / (n - 1) / n)
+        # where all rounds are alike, rounding may leave a sum of squares below 0
+        return mean.get(), np.sqrt(np.maximum(squares.get(), 0.0) / (n - 1) / n)
 
     def _roots(self, roots: Ints | None, part: slice) -> tuple[Any, np.uint32, np.uint32]:
         """Roots of some rounds, how many a round has, and how far apart those of two rounds are."""
