@@ -267,6 +267,14 @@ def portrait() -> Figure:
     return figure
 
 
+def plan() -> Figure:
+    """How far shares of a shop like the README's are from those due, over pages shown."""
+    found = evenhand.outlook(m=40, k=6, rate=0.09, full=0.95)
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    plot.outlook(found, traffic=50_000, ax=figure.subplots())
+    return figure
+
+
 FIGURES = {
     "loop": loop,
     "three-rules": three_rules,
@@ -279,6 +287,7 @@ FIGURES = {
     "data-values": data_values,
     "season": season,
     "portrait": portrait,
+    "plan": plan,
 }
 
 if __name__ == "__main__":

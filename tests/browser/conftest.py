@@ -15,7 +15,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
 WHERE = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's event loop is in the way of tests that run their own
 def browser():
     """Debian's Chromium, or a skip that cannot be overlooked."""
     program = next(filter(None, map(shutil.which, WHERE)), None)

@@ -36,6 +36,7 @@ def test_includes_are_written_as_the_site_reads_them():
     includes = [line for line in lines if line.strip().startswith("--8")]
     assert len(includes) >= 6
     for line in includes:
-        path = re.fullmatch(r' *--8<-- "([^:"]+)(:\d*:\d*)?"', line)
+        path = re.fullmatch(r' *--8<-- "([^:"]+)(?::\d*:\d*|:([a-z]+))?"', line)
         assert path, line
         assert (root / path[1]).is_file()
+        assert not path[2] or f"--8<-- [start:{path[2]}]" in (root / path[1]).read_text()

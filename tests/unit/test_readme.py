@@ -50,7 +50,7 @@ def test_the_experiments_of_a_page_can_be_read(page, tmp_path):
 
 def test_the_commands_stand_at_the_top():
     targets = re.findall(r"^make (\w+)", README.read_text().split("```")[1], re.MULTILINE)
-    assert targets == ["test", "demo"]
+    assert targets == ["demo", "test"]
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
