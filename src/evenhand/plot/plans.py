@@ -20,7 +20,7 @@ def outlook(found: Outlook, *, traffic: float | None = None, ax: "Axes | None" =
     Parameters
     ----------
     found
-        What :func:`evenhand.outlook` returned.
+        What :func:`evenhand.planning.outlook` returned.
     traffic
         Queries per day; a second axis counts days then.
     ax
