@@ -107,7 +107,7 @@ def outlook(
 
     Examples
     --------
-    >>> found = outlook(m=8, k=2, rate=0.3, queries=4000, worlds=3)
+    >>> found = outlook(m=8, k=2, rate=0.3, queries=1000, worlds=2)
     >>> low, median, high = found.range()
     >>> bool(low <= median <= high)
     True
