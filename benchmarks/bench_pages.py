@@ -91,7 +91,7 @@ def write_report(c: Connection, number: int, m: int, k: int, said: dict[str, Any
     for _ in range(20):
         batch = learner.ask()
         learner.tell(batch, (rng.random(batch.queries) < 0.1).astype(float)[:, None])
-    truly = np.round(np.sort(rng.random((m, 2)), axis=1), 7).tolist()
+    truly = np.round(np.sort(rng.random((m, 2)), axis=1), 7).reshape(-1).tolist()
     data = json.dumps(learner.account().to_json() | {"truly": truly}).encode()
     c.execute(
         f"insert into latest(exp, at, data, summary) values(?,{c.now},?,?)",

@@ -61,6 +61,6 @@ def read(c: Connection, experiment: int, kept: Standing | None = None) -> Standi
     return Standing(
         at,
         Account.from_json(said),
-        None if ends is None else np.array(ends, np.float64),
+        None if ends is None else np.array(ends, np.float64).reshape(-1, 2),
         json.loads(numbers or "{}"),
     )
