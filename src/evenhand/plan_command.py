@@ -1,5 +1,6 @@
 """The command ``evenhand plan``: how long until shares are fair, for traffic like yours."""
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from evenhand.planning import Outlook
 
 SHOWN = 6  # times in the table
+FORMATS = (".svg", ".png", ".pdf")
 
 
 def plan(
@@ -37,6 +39,11 @@ def plan(
     ] = None,
 ) -> None:
     """Say how long it takes until shares are fair, from simulated worlds like yours."""
+    if slots > arms:
+        raise typer.BadParameter(f"there are no more than {arms} arms", param_hint="--slots")
+    if picture is not None:
+        _check_picture(picture)
+
     from evenhand.merit.bar import reporter
     from evenhand.planning import outlook
 
@@ -62,6 +69,19 @@ def plan(
         assert figure is not None  # as no axes were given, one was made
         figure.savefig(picture)
         typer.echo(f"drawn in {picture}")
+
+
+def _check_picture(file: Path) -> None:
+    """Refuse a file that could not be drawn in, before all the work is done."""
+    if file.suffix not in FORMATS:
+        said = f"{file} must end in {', '.join(FORMATS)}"
+    elif not file.parent.is_dir():
+        said = f"there is no folder {file.parent}: make it first"
+    elif importlib.util.find_spec("matplotlib") is None:
+        said = "drawing needs matplotlib: pip install 'evenhand[plot]'"
+    else:
+        return
+    raise typer.BadParameter(said, param_hint="--picture")
 
 
 def in_words(found: "Outlook", traffic: float | None) -> str:

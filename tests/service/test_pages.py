@@ -10,10 +10,9 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from evenhand.convergence import nearness
+from evenhand.convergence import nearness, rewards_until
 from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand
-from evenhand.pages.outlook import rewards_until
 from evenhand.policy import fair_policy
 from evenhand.service import pages_experiment, pages_overview, pages_plans
 from evenhand.service.history import Point

@@ -108,3 +108,23 @@ def test_the_command_says_it_in_words(tmp_path):
     assert max(map(len, answer.output.splitlines()[:-1])) <= 80
     answer = CliRunner().invoke(app, [*line.split(), "--redraw", "500"])
     assert "stay off on average" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("--slots 9", "no more than 8 arms"),
+        ("--picture plan.bmp", "must end in .svg"),
+        ("--picture nowhere/plan.svg", "there is no folder"),
+    ],
+)
+def test_the_command_refuses_before_it_works(wrong, message):
+    from typer.testing import CliRunner
+
+    from evenhand.cli import app
+
+    line = f"plan --arms 8 --slots 2 --rate 0.3 --worlds 1000000 {wrong}"
+    answer = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
+    assert answer.exit_code == 2
+    assert message in answer.output
+    assert wrong.split()[0] in answer.output

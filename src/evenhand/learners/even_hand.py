@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.account import Noticed
-from evenhand.checks import check_number, check_vector
 from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
@@ -24,13 +23,12 @@ from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
+from evenhand.learners.sizes import size_shares
 from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Bools, Floats, Ints
-
-SINGLE = 0.6  # share of queries of one arm
 
 
 class Diagnostics(NamedTuple):
@@ -138,7 +136,7 @@ class EvenHand(TermedLearner[SetPlan]):
     ) -> None:
         super().__init__(m, k, None, seed, names, rewards, empty)
         self.full = None  # the sizes say it
-        self.sizes = _shares(self.k, full, sizes)
+        self.sizes = size_shares(self.k, full, sizes)
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
@@ -360,43 +358,3 @@ class EvenHand(TermedLearner[SetPlan]):
         }
         fields = {f"{part}.{n}": field for part, all in parts.items() for n, field in all.items()}
         return fields | {"_away": Field(shape=(ANY, 2)), "_changes": Field(0, 2**62, (ANY, 3))}
-
-
-def _shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:
-    """Return the shares of queries of 1..k arms, checked."""
-    if full is not None and sizes is not None:
-        raise ValueError("give full, the share of sets of k, or sizes, the shares of all: not both")
-    if full is not None:
-        return _mostly_full(k, full)
-    if sizes is None:
-        rest = np.full(k, (1.0 - SINGLE) / max(1, k - 1))
-        rest[0] = SINGLE if k > 1 else 1.0
-        return rest
-    shares = check_vector("sizes", sizes, 0.0, np.inf)
-    if shares.shape != (k,):
-        raise ValueError(
-            f"sizes must hold k={k} shares, those of queries of 1..{k} arms, got {len(shares)}"
-        )
-    if not shares.all():
-        r = int(np.argmin(shares)) + 1
-        raise ValueError(
-            f"sizes must give every size a share above 0, got 0 for sets of {r}: a merit is the "
-            f"mean of gains at all sizes up to k={k}, so without sets of {r} merits are not "
-            "identifiable; give them a small share, such as 0.01"
-        )
-    # those of a saved learner sum to 1 already: dividing again would change their last digits
-    return shares if abs(shares.sum() - 1.0) < 1e-12 else shares / shares.sum()
-
-
-def _mostly_full(k: int, full: float) -> Floats:
-    """Shares of sizes where so many sets are full: half of the others hold one arm."""
-    full = check_number("full", full, 0.0, 1.0)
-    if k > 1 and not 0.0 < full < 1.0:
-        raise ValueError(
-            f"full must lie strictly between 0 and 1, got full={full!r}: merits need some smaller "
-            "sets, as with full=0.95; FullSets is for those who can show none"
-        )
-    shares = np.full(k, 0.5 * (1.0 - full) / max(1, k - 2))
-    shares[0] = (0.5 if k > 2 else 1.0) * (1.0 - full)
-    shares[-1] = full if k > 1 else 1.0
-    return shares

@@ -165,8 +165,9 @@ def fit(
         times(kept.orders, kept.looks, vector, result)
         return result
 
-    # of all sets together the kept ones are soon a small part, and less is left to refine
-    step = refine(posterior, exact, right, 1 if some_later else 8)
+    # of all sets together the kept ones are soon a small part, and less is left to refine; where
+    # they are all there is, after eight turns some digits still hung on the order of the rewards
+    step = refine(posterior, exact, right, 1 if some_later else 12)
     found, extra = x + step[:m], extra + step[m:-1]
     variances = posterior.variances()
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own

@@ -21,7 +21,7 @@ def mixing_rate(queries: int, m: int) -> float:
 def proportional(merit: Floats, known: Bools, k: int, mixing: float) -> Floats:
     """Marginals proportional to the merits, those below 0 counted as 0, with room for mixing.
 
-    Arms that are not ``known`` get an even share, k/m, once most others are.
+    Arms that are not ``known`` get an even share, k/m; all do as long as most are not.
     """
     share = k / len(merit)
     low, high = mixing * share, 1.0 - mixing * (1.0 - share)
@@ -36,8 +36,8 @@ def on_terms(
     """Marginals on terms that keep for each arm a share of what it has where all are alike.
 
     The terms hold, as what all would have if they were alike, e, satisfies them too: exploring
-    takes the place of e, not that of K/M. But for terms, arms that are not ``known`` get K/M
-    once most others are.
+    takes the place of e, not that of K/M. But for terms, arms that are not ``known`` get K/M;
+    all do as long as most are not.
     """
     even = alike(bounds, k)
     within = bounds.narrowed(mixing * even, 1.0 - mixing * (1.0 - even))
@@ -48,11 +48,13 @@ def on_terms(
 def _even_if_unknown(scores: Floats, known: Bools, low: float, high: float, k: int) -> Floats:
     """Scores in which arms not known have what gives them k/m beside the others.
 
-    As long as most are not known, those few that are would share what is left, on the strength of
-    a reward or two: then all have their scores.
+    As long as most are not known, all are alike: those few that are would share what is left on
+    the strength of a reward or two.
     """
-    if known.all() or known.mean() <= 0.5 or not scores[known].any():
+    if known.all():
         return scores
+    if known.mean() <= 0.5 or not scores[known].any():
+        return np.ones(len(scores))
     own, share = scores[known], k / len(scores)
     scale, _, _ = find_scale(np.maximum(own, 1e-9 * own.max()), low, high, share * len(own))
     return np.where(known, scores, share / scale)

@@ -8,9 +8,9 @@ from urllib.parse import quote
 import numpy as np
 
 from evenhand.account import figures as account_figures
+from evenhand.convergence import rewards_until
 from evenhand.pages import words
 from evenhand.pages.charts import Mark, TimeChart, bars, time_chart
-from evenhand.pages.outlook import rewards_until
 from evenhand.service import agreements, happenings, history, pages_overview, slices
 from evenhand.service.database import Connection
 from evenhand.service.history import Point
