@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from evenhand.service import tells
@@ -121,8 +121,7 @@ class Committer:
         try:
             if self._c is None:
                 self._c = self._source.connect()
-            with self._c.transaction():
-                results = self._do_all(self._c, work)
+            results = self._do_all(self._c, work)
             self.commits += 1
         except ERRORS as error:
             self.failures += 1
@@ -139,19 +138,26 @@ class Committer:
 
     def _do_all(self, c: Connection, work: list[Work]) -> list[Any]:
         told = [row for one in work for row in one.told]
-        words = iter(tells.record(c, told) if told else [])
-        results: list[Any] = []
-        for one in work:
-            if one.function is None:
-                results.append([next(words) for _ in one.told])
-                continue
-            try:
-                results.append(one.function(c))
-            except ERRORS:
-                raise
-            except Exception as error:  # a refusal: functions refuse before they write
-                results.append(error)
-        return results
+        if all(one.function is None for one in work):
+            words = iter(tells.record_alone(c, told))
+            return [_own(words, one) for one in work]
+        with c.transaction():
+            words = iter(tells.record(c, told) if told else [])
+            return [_called(c, one) if one.function else _own(words, one) for one in work]
+
+
+def _own(words: Iterator[str], work: Work) -> list[str]:
+    return [next(words) for _ in work.told]
+
+
+def _called(c: Connection, work: Work) -> Any:
+    assert work.function is not None
+    try:
+        return work.function(c)
+    except ERRORS:
+        raise
+    except Exception as error:  # a refusal: functions refuse before they write
+        return error
 
 
 def _taken(waiting: deque[Work], most: int) -> list[Work]:

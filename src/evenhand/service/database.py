@@ -53,6 +53,13 @@ class Connection(ABC):
         """A context in which statements write, all or none; durable when it is left."""
 
     @abstractmethod
+    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
+        """Share experiments and run a statement, as a transaction in one trip; return its rows.
+
+        It is durable when this returns.
+        """
+
+    @abstractmethod
     def share(self, experiments: Iterable[int]) -> None:
         """Until the transaction ends, let nobody :meth:`exclude` others from these."""
 
@@ -177,6 +184,14 @@ class SQLiteConnection(Connection):
         finally:
             locks.unlock(self._turn)
 
+    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
+        """Run a statement that is a transaction; durable when this returns."""
+        locks.lock(self._turn)
+        try:
+            return self.execute(statement, values)  # to its last row: then it is committed
+        finally:
+            locks.unlock(self._turn)
+
     def share(self, experiments: Iterable[int]) -> None:
         """Nothing to do: one transaction writes at a time."""
 
@@ -246,10 +261,20 @@ class PostgreSQLConnection(Connection):
         """Write all or nothing; durable when it is left."""
         return self._db.transaction()
 
+    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
+        """Share experiments and run a statement, all sent at once; durable when this returns.
+
+        The locks are a statement of their own: what comes after it sees what their holders wrote.
+        """
+        with self._db.pipeline(), self._db.transaction():
+            self.share(shared)
+            found = self._run(statement, values)
+        return list(found.fetchall())
+
     def share(self, experiments: Iterable[int]) -> None:
         """Let nobody :meth:`exclude` others from these, until the transaction ends."""
         for experiment in sorted(experiments):
-            self.execute(f"select pg_advisory_xact_lock_shared({LOCKS}, ?::int)", (experiment,))
+            self._run(f"select pg_advisory_xact_lock_shared({LOCKS}, ?::int)", (experiment,))
 
     def exclude(self, experiment: int) -> None:
         """Wait until nobody shares an experiment."""

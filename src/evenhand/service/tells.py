@@ -1,10 +1,12 @@
 """Rewards as they come in: the first of a row stands, and each gets a word."""
 
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from evenhand.service.database import Connection, PostgreSQLConnection
+from evenhand.service.database import Connection, PostgreSQLConnection, Row
 
 ACCEPTED = "accepted"  # durable, will be counted
 DUPLICATE = "duplicate"  # told before with the same reward
@@ -28,14 +30,77 @@ class Told(NamedTuple):
 
 def record(c: Connection, told: Sequence[Told]) -> list[str]:
     """Write rewards, inside a transaction, and return a word for each."""
-    experiments = {one.experiment for one in told}
-    c.share(experiments)  # no epoch expires between this look and the commit
-    marks = ",".join("?" * len(experiments))
-    oldest: dict[int, int] = dict(
-        c.execute(f"select id, oldest from experiments where id in ({marks})", list(experiments))
+    c.share({one.experiment for one in told})  # no epoch expires between this look and the commit
+    if isinstance(c, PostgreSQLConnection):
+        return _words(c, told, c.execute(*_new_ones(c, told)))
+    words = []
+    for part in batched(list(told)):
+        try:
+            c.execute(*_all_or_none(c, part))
+            words += [ACCEPTED] * len(part)
+        except sqlite3.IntegrityError:
+            words += _words(c, part, c.execute(*_new_ones(c, part)))
+    return words
+
+
+def record_alone(c: Connection, told: Sequence[Told]) -> list[str]:
+    """Write rewards as a transaction of their own; return a word for each when that is durable.
+
+    This comes most, so it is one trip to the database if it can be.
+    """
+    if isinstance(c, PostgreSQLConnection):
+        return _words(c, told, c.alone({one.experiment for one in told}, *_new_ones(c, told)))
+    if len(told) <= PART:
+        with suppress(sqlite3.IntegrityError):
+            c.alone((), *_all_or_none(c, told))
+            return [ACCEPTED] * len(told)
+    with c.transaction():
+        return record(c, told)
+
+
+Place = tuple[int, int, int]
+
+
+def _all_or_none(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
+    """A statement that inserts rewards if no row has one and no epoch has expired, else fails.
+
+    It returns nothing, so SQLite does all of it, with the commit, in one step: a thread that asks
+    it for row after row would wait each time for its turn among Python's threads.
+    """
+    given, values = _given(c, told)
+    return (
+        f"{given} insert into tells(exp, epoch, row, reward, at) "
+        f"select w.exp, case when w.epoch>=e.oldest then w.epoch end, w.row, w.reward, {c.now} "
+        "from w left join experiments e on e.id=w.exp",  # no epoch: refused, as it may not be null
+        values,
     )
-    fresh = [one for one in told if one.epoch >= oldest[one.experiment]]
-    new = _insert(c, fresh)
+
+
+def _new_ones(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
+    """A statement that inserts the first reward of rows that have none, and returns those rows."""
+    given, values = _given(c, list({one[:3]: one for one in reversed(told)}.values()))
+    return (
+        f"{given} insert into tells(exp, epoch, row, reward, at) "
+        f"select w.exp, w.epoch, w.row, w.reward, {c.now} "
+        "from w join experiments e on e.id=w.exp where w.epoch>=e.oldest "
+        "on conflict do nothing returning exp, epoch, row",
+        values,
+    )
+
+
+def _given(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
+    """Rewards as a table ``w`` of a statement, and its values."""
+    if isinstance(c, PostgreSQLConnection):
+        columns = [list(column) for column in zip(*told, strict=True)] or [[], [], [], []]
+        table = "select * from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::float8[])"
+        return f"with w(exp, epoch, row, reward) as ({table})", columns
+    marks = ",".join(["(?,?,?,?)"] * len(told))
+    return f"with w(exp, epoch, row, reward) as (values{marks})", [*chain(*told)]
+
+
+def _words(c: Connection, told: Sequence[Told], inserted: Iterable[Row]) -> list[str]:
+    """Return a word for each reward, given the rows that had none before."""
+    new = {(x, e, r) for x, e, r in inserted}
     kept = _kept(c, [one for one in told if one[:3] not in new])
     words = []
     for one in told:
@@ -51,28 +116,6 @@ def record(c: Connection, told: Sequence[Told]) -> list[str]:
             same = DUPLICATE if reward == one.reward else CONFLICT
             words.append(EXPIRED if by_default else same)
     return words
-
-
-Place = tuple[int, int, int]
-
-
-def _insert(c: Connection, told: Sequence[Told]) -> set[Place]:
-    """Insert rewards of rows that have none; return those rows."""
-    if isinstance(c, PostgreSQLConnection):
-        columns = [list(column) for column in zip(*told, strict=True)] or [[], [], [], []]
-        found = c.execute(
-            "insert into tells(exp, epoch, row, reward, at) "
-            f"select *, {c.now} from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::float8[]) "
-            "on conflict do nothing returning exp, epoch, row",
-            columns,
-        )
-        return {(x, e, r) for x, e, r in found}
-    there = _kept(c, told)  # nobody writes meanwhile: one transaction does at a time
-    new = {one[:3]: one for one in reversed(told) if one[:3] not in there}
-    for part in batched(list(new.values())):
-        marks = ",".join([f"(?,?,?,?,{c.now})"] * len(part))
-        c.execute(f"insert into tells(exp, epoch, row, reward, at) values{marks}", [*chain(*part)])
-    return set(new)
 
 
 def _kept(c: Connection, told: Sequence[Told]) -> dict[Place, tuple[float | None, int]]:
