@@ -107,6 +107,15 @@ async def tell(request: Request) -> Answer:
         raise Problem(409, f"experiment {view.name} is archived: no more rewards are taken")
     given = messages.read(messages.Tell, request.body).tells
     request.key.spend(len(given))
+    words, told = sorted_out(view, given)
+    if told:
+        found = iter(await within(request.worker.committer.tell(told)))
+        words = [word or next(found) for word in words]
+    return answered({"results": words})
+
+
+def sorted_out(view: View, given: list[messages.Reward]) -> tuple[list[str], list[Told]]:
+    """Return a word for each reward, empty where the database has it, and those to record."""
     low, high = view.rewards["low"], view.rewards["high"]
     words, told = list[str](), list[Told]()
     for one in given:
@@ -120,10 +129,7 @@ async def tell(request: Request) -> Answer:
         else:
             words.append("")
             told.append(Told(view.id, receipt.epoch, receipt.row, y))
-    if told:
-        found = iter(await within(request.worker.committer.tell(told)))
-        words = [word or next(found) for word in words]
-    return answered({"results": words})
+    return words, told
 
 
 async def shown(request: Request) -> Answer:

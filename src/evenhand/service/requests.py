@@ -56,11 +56,16 @@ def answered(content: Any, status: int = 200) -> Answer:
 
 async def within(future: "asyncio.Future[Any]") -> Any:
     """Wait for the database, but not for ever; what it does later does no harm."""
-    end = asyncio.get_running_loop().call_later(PATIENCE, _give_up, future)
+    end = limited(future)
     try:
         return await future
     finally:
         end.cancel()
+
+
+def limited(future: "asyncio.Future[Any]") -> asyncio.TimerHandle:
+    """Have a future fail when the database takes too long; return what to cancel if it does not."""
+    return future.get_loop().call_later(PATIENCE, _give_up, future)
 
 
 def _give_up(future: "asyncio.Future[Any]") -> None:

@@ -69,6 +69,7 @@ class Worker:
         self.views: dict[str, View] = {}
         self.reports: dict[int, Any] = {}  # as pages read them last, by experiment
         self.asked: dict[bytes, View] = {}  # by the paths where they are asked
+        self.told: dict[bytes, View] = {}  # and told
         self.polled = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
         self._again: asyncio.Task[None] | None = None
@@ -145,6 +146,7 @@ class Worker:
         view.plain = not (paused or view.archived or activation == "ask")
         view.known(arms)
         self.asked[f"/v1/experiments/{name}/ask".encode()] = view
+        self.told[f"/v1/experiments/{name}/tell".encode()] = view
 
     async def _poll_on(self) -> None:
         while True:
