@@ -119,6 +119,16 @@ class Faulty:
         if self._n == 0:
             raise sqlite3.OperationalError("disk I/O error")
 
+    def alone(self, *given):
+        """One statement, and its commit."""
+        self._n -= 1
+        if self._n == 0 and not self._after:
+            raise sqlite3.OperationalError("disk I/O error")
+        found = self._c.alone(*given)
+        if self._n == 0:
+            raise sqlite3.OperationalError("disk I/O error")
+        return found
+
 
 class FaultySource:
     many_hosts = False  # no waiting for leases of folders that failed
@@ -297,12 +307,17 @@ class TellMachine(RuleBasedStateMachine):
         self.kept, self.folded = {}, set()
 
     @rule(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3),
-                                  st.sampled_from([0.0, 0.5, 1.0, None])), max_size=6))  # fmt: skip
-    def tell(self, rows):
+                                  st.sampled_from([0.0, 0.5, 1.0, None])), max_size=6),
+          alone=st.booleans())  # fmt: skip
+    def tell(self, rows, alone):
         published = self.seat.replica.next
         rows = [row for row in rows if row[0] < published]
-        with self.c.transaction():
-            words = tells.record(self.c, [Told(self.experiment, *row) for row in rows])
+        told = [Told(self.experiment, *row) for row in rows]
+        if alone and told:
+            words = tells.record_alone(self.c, told)
+        else:
+            with self.c.transaction():
+                words = tells.record(self.c, told)
         for (epoch, row, reward), word in zip(rows, words, strict=True):
             if (epoch, row) in self.kept:
                 same = self.kept[epoch, row] == reward

@@ -35,6 +35,7 @@ class Connection(ABC):
     skip_locked: str
     day: str  # number of the day of a column ``at``
     one_service: bool  # whether one service at most works on it
+    arrays: bool  # whether a value may be a list
 
     @abstractmethod
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -145,6 +146,7 @@ class SQLiteConnection(Connection):
     skip_locked = ""
     day = "cast(at / 86400.0 as integer)"
     one_service = True
+    arrays = False
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(
@@ -231,6 +233,7 @@ class PostgreSQLConnection(Connection):
     skip_locked = " for update skip locked"
     day = "floor(at / 86400.0)"
     one_service = False
+    arrays = True
 
     def __init__(self, url: str) -> None:
         self._db = psycopg.connect(
@@ -245,8 +248,7 @@ class PostgreSQLConnection(Connection):
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return all its rows."""
-        found = self._run(statement, values)
-        return found.fetchall() if found.description else []
+        return _rows(self._run(statement, values))
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement and return how many rows it changed."""
@@ -269,7 +271,7 @@ class PostgreSQLConnection(Connection):
         with self._db.pipeline(), self._db.transaction():
             self.share(shared)
             found = self._run(statement, values)
-        return list(found.fetchall())
+        return _rows(found)
 
     def share(self, experiments: Iterable[int]) -> None:
         """Let nobody :meth:`exclude` others from these, until the transaction ends."""
@@ -286,6 +288,10 @@ class PostgreSQLConnection(Connection):
 
 
 LOCKS = 0x6568  # our advisory locks on experiments
+
+
+def _rows(cursor: Any) -> list[Row]:
+    return cursor.fetchall() if cursor.description else []
 
 
 def _in_psycopg(statement: str) -> str:

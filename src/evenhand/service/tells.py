@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from evenhand.service.database import Connection, PostgreSQLConnection, Row
+from evenhand.service.database import Connection, Row
 
 ACCEPTED = "accepted"  # durable, will be counted
 DUPLICATE = "duplicate"  # told before with the same reward
@@ -31,7 +31,7 @@ class Told(NamedTuple):
 def record(c: Connection, told: Sequence[Told]) -> list[str]:
     """Write rewards, inside a transaction, and return a word for each."""
     c.share({one.experiment for one in told})  # no epoch expires between this look and the commit
-    if isinstance(c, PostgreSQLConnection):
+    if c.arrays:
         return _words(c, told, c.execute(*_new_ones(c, told)))
     words = []
     for part in batched(list(told)):
@@ -48,7 +48,7 @@ def record_alone(c: Connection, told: Sequence[Told]) -> list[str]:
 
     This comes most, so it is one trip to the database if it can be.
     """
-    if isinstance(c, PostgreSQLConnection):
+    if c.arrays:
         return _words(c, told, c.alone({one.experiment for one in told}, *_new_ones(c, told)))
     if len(told) <= PART:
         with suppress(sqlite3.IntegrityError):
@@ -90,7 +90,7 @@ def _new_ones(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
 
 def _given(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
     """Rewards as a table ``w`` of a statement, and its values."""
-    if isinstance(c, PostgreSQLConnection):
+    if c.arrays:
         columns = [list(column) for column in zip(*told, strict=True)] or [[], [], [], []]
         table = "select * from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::float8[])"
         return f"with w(exp, epoch, row, reward) as ({table})", columns
