@@ -1,10 +1,20 @@
-"""Asks that the protocol answers itself, and those that it leaves to the application."""
+"""Asks and tells that the protocol answers itself, and those that it leaves to the application."""
 
+import asyncio
 import json
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from evenhand.service import keys
+from evenhand.service.committer import Unavailable
+from evenhand.service.metrics import Metrics
+from evenhand.service.quick import Quick
+from evenhand.service.receipts import Signer
 
 QUICK = 'evenhand_requests_total{route="/v1/experiments/*/ask",status="200"}'
 
@@ -118,3 +128,115 @@ def test_a_paused_experiment_gives_no_rows(service, q):
     assert sent(service, request(service, q, b"{}"))[0][0] == 409
     assert service.call("POST", f"{x}/resume")[0] == 200
     assert sent(service, request(service, q, b"{}"))[0][0] == 200
+
+
+def tells(*rows):
+    return json.dumps({"tells": [{"id": i, "reward": y} for i, y in rows]}).encode()
+
+
+def test_tells_in_pieces_and_many_at_once(service, q):
+    t, rows = q.replace("ask", "tell"), service.call("POST", q, {"n": 4})[1]["decisions"]
+    one, two, three, four = (row["id"] for row in rows)
+    word = ["accepted" if row["learns"] else "not wanted" for row in rows]
+    first = request(service, t, tells((one, 1)))
+    whole = (
+        request(service, t, tells((two, 1), ("no", 1), (three, 2)))
+        + request(service, q, b"{}")
+        + request(service, t, tells(("no", 0)))
+        + request(service, t, tells((four, None)) + b" " * 40_000)
+    )
+    answers = sent(service, first[:-3], first[-3:] + whole, n=5)
+    assert [status for status, _, _ in answers] == [200] * 5
+    said = [content.get("results") for _, _, content in answers]
+    outside = "refused" if rows[2]["learns"] else "not wanted"
+    assert said == [[word[0]], [word[1], "unknown", outside], None, ["unknown"], [word[3]]]
+    general = sent(service, request(service, t + "?a=1", tells((one, 1))))[0]
+    again = sent(service, request(service, t, tells((one, 1))))[0]
+    assert general == again
+    for body, status in ((b"{}", 422), (b"{", 400), (tells(), 422), (b"x" * 40_000, 400)):
+        assert sent(service, request(service, t, body))[0][0] == status
+    assert sent(service, request(service, t, tells((one, 1)), key="eh_wrong"))[0][0] == 401
+
+
+class Wire:
+    """A transport that notes what is written."""
+
+    def __init__(self):
+        self.said, self.closed = b"", False
+
+    def write(self, data):
+        assert not self.closed
+        self.said += data
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def resume_reading(self):
+        pass
+
+    def get_extra_info(self, name, default=None):
+        return default
+
+
+async def told(*between):
+    """Send a tell, do something, have it recorded, or not; return the wire and the metrics."""
+    waiter = asyncio.get_running_loop().create_future()
+    view = SimpleNamespace(id=1, archived=False, rewards={"low": 0.0, "high": 1.0})
+    view.signer = Signer(1, ["ab" * 32])
+    key = keys.Key(1, "k", frozenset(["ask"]), None, None, 100.0, 100.0)
+    worker = SimpleNamespace(asked={}, told={b"/t": view}, loop=asyncio.get_running_loop())
+    worker.keyring = SimpleNamespace(of=lambda value: key)
+    worker.committer = SimpleNamespace(tell=lambda told: waiter)
+    app = SimpleNamespace(worker=worker, metrics=Metrics())
+    config = uvicorn.Config(
+        app, interface="asgi3", log_config=None, access_log=False, ws="none", proxy_headers=False
+    )
+    config.load()
+    protocol, wire = Quick(config, ServerState(), {}), Wire()
+    protocol.connection_made(wire)
+    body = tells((view.signer.sign(0, 1), 1.0))
+    protocol.data_received(b"POST /t HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+    assert not wire.said  # nothing is acknowledged before it is recorded
+    for act in between:
+        act(protocol, waiter)
+    await asyncio.sleep(0)
+    protocol._unset_keepalive_if_required()
+    return wire, app.metrics.requests
+
+
+def recorded(protocol, waiter):
+    waiter.set_result(["accepted"])
+
+
+def failed(protocol, waiter):
+    waiter.set_exception(Unavailable("away"))
+
+
+def lost(protocol, waiter):
+    protocol.transport.close()
+    protocol.connection_lost(None)
+
+
+def test_a_tell_is_answered_when_it_is_recorded_even_at_the_end():
+    route = "/v1/experiments/*/tell"
+    wire, counted = asyncio.run(told(recorded))
+    assert wire.said.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert wire.said.endswith(b'\r\n\r\n{"results":["accepted"]}')
+    assert not wire.closed
+    assert counted == {(route, 200): 1}
+    wire, _ = asyncio.run(told(lambda protocol, _: protocol.shutdown(), recorded))
+    assert b"\r\nconnection: close\r\n" in wire.said
+    assert wire.said.endswith(b'{"results":["accepted"]}')
+    assert wire.closed
+    wire, counted = asyncio.run(told(failed))
+    assert wire.said.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"\r\nretry-after: 1\r\n" in wire.said
+    assert b"sending the same again is safe" in wire.said
+    assert not wire.closed
+    assert counted == {(route, 503): 1}
+    wire, counted = asyncio.run(told(lost, recorded))
+    assert wire.said == b""
+    assert counted == {(route, 200): 1}
