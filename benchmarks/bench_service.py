@@ -9,12 +9,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import ROOT, Row, Section, number, spread_row
 from benchmarks.serving.clients import (
     call,
+    clients_are,
     pairs_per_second,
     requests_per_second,
     synced_commits_per_second,
@@ -37,9 +39,12 @@ def run(small: bool = False) -> Section:
     text = (
         "Pairs are an ask and a tell; each client sends its next request when it has the last "
         "answer, and a reward is on disk before it is acknowledged. Optuna's trials are ask, one "
-        "suggestion and tell, from as many processes. In mode window an ask is on disk before it "
-        "is answered, or a third request confirms what was shown. Asks and no-ops run on the same "
-        "server (uvicorn), and are compared by the processor time of the process that answers.\n"
+        "suggestion and tell, from as many processes. One client waits for two answers and a "
+        "commit, one after the other: two answers of a server that does nothing and one synced "
+        "commit are the least it can take, which on a fast disk is well over one commit. In mode "
+        "window an ask is on disk before it is answered, or a third request confirms what was "
+        "shown. Asks and no-ops run on the same server (uvicorn), and are compared by the "
+        "processor time of the process that answers.\n"
     )
     return Section(rows, text, ("optuna", "fastapi", "uvicorn"))
 
@@ -71,16 +76,17 @@ def make(port: int, key: str, name: str, **options: object) -> None:
     wait_for(lambda: call(port, key, "POST", f"/v1/experiments/{name}/ask", {})[0] == 200)
 
 
-def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
+def on_sqlite(folder: Path, times: int, seconds: int) -> list[Row]:
     """Pairs on SQLite, with the disk's syncs and Optuna in the same rounds."""
     found: dict[str, list[float]] = {}
-    with served(folder, "evenhand.db") as (port, key, _):
+    with served(folder, "evenhand.db") as (port, key, _), noops("raw") as idle:
         window = {"mode": "window", "window": 60.0}
         for name, activation in (("a", "ask"), ("s", "shown")):
             make(port, key, name, **window, activation=activation)
             pairs_per_second(port, key, 4, 2.0, batch=20, name=name)  # beyond the smallest plans
         works: dict[str, Callable[[], float]] = {
             "syncs": lambda: synced_commits_per_second(folder, seconds),
+            "no-ops": lambda: (requests_per_second(idle["raw"][0], 1, seconds) or 0.0) / 2,
             "1": lambda: pairs_per_second(port, key, 1, seconds),
             "4": lambda: pairs_per_second(port, key, 4, seconds),
             "64": lambda: pairs_per_second(port, key, 64, seconds),
@@ -93,7 +99,13 @@ def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
         for _ in range(times):
             for name, work in works.items():
                 found.setdefault(name, []).append(work())
+    found["least"] = [
+        1 / (1 / noop + 1 / sync) if noop else 0.0
+        for noop, sync in zip(found["no-ops"], found["syncs"], strict=True)
+    ]
     rate = {name: f"{number(statistics.median(values))}/s" for name, values in found.items()}
+    for name in ("1", "4", "64", "batches", "window", "shown"):
+        rate[name] += f" ({clients_are()})"
 
     def row(work: str, peer: str, ours: str, theirs: str, goal: float | None = None) -> Row:
         ratios = [a / b for a, b in zip(found[ours], found[theirs], strict=True) if b > 0]
@@ -103,6 +115,8 @@ def on_sqlite(folder: Path, times: int, seconds: float) -> list[Row]:
 
     return [
         row("pairs, 1 client, SQLite", "one synced commit each", "1", "syncs", 0.9),
+        row("two no-ops in turn, 1 client", "one synced commit each", "no-ops", "syncs"),
+        row("pairs, 1 client, SQLite", "two no-ops and a synced commit", "1", "least"),
         row("pairs, 4 clients, SQLite", "Optuna, RDB on SQLite", "4", "rdb", 30.0),
         row("pairs, 4 clients, SQLite", "Optuna, journal file", "4", "journal", 6.0),
         row("batches of 100, 8 clients", "single pairs, 64 clients", "batches", "64", 5.0),
@@ -134,10 +148,11 @@ def on_postgresql(folder: Path, times: int, seconds: float) -> list[Row]:
                 theirs.append(trials(url, 4, seconds))
     finally:
         server.cleanup()
-    if not any(theirs):
-        return [Row(work, peer, f"{number(statistics.median(ours))}/s", "not installed", goal=goal)]
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True) if b > 0]
     our_rate, their_rate = (f"{number(statistics.median(x))}/s" for x in (ours, theirs))
+    our_rate += f" ({clients_are()})"
+    if not any(theirs):
+        return [Row(work, peer, our_rate, "not installed", goal=goal)]
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True) if b > 0]
     return [spread_row(work, peer, our_rate, their_rate, ratios, goal)]
 
 
@@ -145,40 +160,46 @@ def asks(folder: Path, times: int, seconds: int) -> list[Row]:
     """Asks, and no-ops raw and in FastAPI, by processor time of the process that answers."""
     rows = []
     (folder / "asks").mkdir()
-    ports = {kind: free_port() for kind in ("raw", "fastapi")}
-    idle = {
-        kind: subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.serving.noop", kind, str(port)], cwd=ROOT
-        )
-        for kind, port in ports.items()
-    }
+    with (
+        served(folder / "asks", "evenhand.db") as (port, key, first),
+        noops("raw", "fastapi") as idle,
+    ):
+        url = f"http://127.0.0.1:{port}/v1/experiments/x/ask"
+        for connections in (16, 64):
+            found: dict[str, list[float]] = {}
+            for _ in range(times):
+                works = {"ours": (url, web_worker(first), key)}
+                works |= {kind: (*peer, "") for kind, peer in idle.items()}
+                for name, (place, pid, own) in works.items():
+                    cost = cost_per_request(place, pid, connections, seconds, own)
+                    found.setdefault(name, []).append(cost)
+            for kind, peer, goal in (
+                ("raw", "raw ASGI no-op", 0.6),
+                ("fastapi", "FastAPI no-op", 1.5),
+            ):
+                ratios = [b / a for a, b in zip(found["ours"], found[kind], strict=True)]
+                ours, theirs = (
+                    f"{1e6 * statistics.median(found[x]):.0f} us" for x in ("ours", kind)
+                )
+                work = f"ask, {connections} connections"
+                rows.append(spread_row(work, peer, ours, theirs, ratios, goal))
+    return rows
+
+
+@contextmanager
+def noops(*kinds: str) -> Iterator[dict[str, tuple[str, int]]]:
+    """Servers that do nothing: their addresses and process ids, by kind."""
+    ports = {kind: free_port() for kind in kinds}
+    command = [sys.executable, "-m", "benchmarks.serving.noop"]
+    idle = {kind: subprocess.Popen([*command, kind, str(p)], cwd=ROOT) for kind, p in ports.items()}
     try:
-        with served(folder / "asks", "evenhand.db") as (port, key, first):
-            url = f"http://127.0.0.1:{port}/v1/experiments/x/ask"
-            peers = {kind: (f"http://127.0.0.1:{ports[kind]}/", idle[kind].pid) for kind in ports}
-            for connections in (16, 64):
-                found: dict[str, list[float]] = {}
-                for _ in range(times):
-                    works = {"ours": (url, web_worker(first), key)}
-                    works |= {kind: (*peer, "") for kind, peer in peers.items()}
-                    for name, (place, pid, own) in works.items():
-                        cost = cost_per_request(place, pid, connections, seconds, own)
-                        found.setdefault(name, []).append(cost)
-                for kind, peer, goal in (
-                    ("raw", "raw ASGI no-op", 0.6),
-                    ("fastapi", "FastAPI no-op", 1.5),
-                ):
-                    ratios = [b / a for a, b in zip(found["ours"], found[kind], strict=True)]
-                    ours, theirs = (
-                        f"{1e6 * statistics.median(found[x]):.0f} us" for x in ("ours", kind)
-                    )
-                    work = f"ask, {connections} connections"
-                    rows.append(spread_row(work, peer, ours, theirs, ratios, goal))
+        for port in ports.values():
+            wait_for(partial(call, port, "", "POST", "/", {}))
+        yield {kind: (f"http://127.0.0.1:{p}/", idle[kind].pid) for kind, p in ports.items()}
     finally:
         for process in idle.values():
             process.terminate()
             process.wait()
-    return rows
 
 
 def cost_per_request(url: str, pid: int, connections: int, seconds: int, key: str) -> float:

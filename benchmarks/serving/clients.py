@@ -7,8 +7,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ class Caller:
         self._socket.close()
 
 
+def clients_are() -> str:
+    """Who sends pairs here: ``wrk``, or threads of Python, which are slower than the service."""
+    return "wrk" if shutil.which("wrk") else "Python threads"
+
+
 def pairs_per_second(
     port: int,
     key: str,
@@ -69,8 +74,23 @@ def pairs_per_second(
     shown: bool = False,
 ) -> float:
     """Rows asked, confirmed if they are to be, and told per second, each client so many at once."""
-    done, stop = [0] * clients, time.perf_counter() + seconds
     path = f"/v1/experiments/{name}"
+    if clients_are() != "wrk":
+        return _pairs_of_threads(port, key, clients, seconds, batch, path, shown)
+    command = ["wrk", f"-t{clients}", f"-c{clients}", f"-d{max(1, round(seconds))}s"]
+    command += ["-s", str(Path(__file__).with_name("pairs.lua")), f"http://127.0.0.1:{port}", "--"]
+    command += [key, path, str(batch), "shown" if shown else ""]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"per second: ([\d.]+) wrong: (\d+)", said)
+    assert found, said
+    assert found[2] == "0", f"not every answer was 200 and every word accepted: {said}"
+    return float(found[1])
+
+
+def _pairs_of_threads(
+    port: int, key: str, clients: int, seconds: float, batch: int, path: str, shown: bool
+) -> float:
+    done, stop = [0] * clients, time.perf_counter() + seconds
 
     def run(i: int) -> None:
         caller = Caller(port, key)
@@ -80,15 +100,13 @@ def pairs_per_second(
                 caller.post(f"{path}/shown", {"ids": [row["id"] for row in rows]})
             tells = [{"id": row["id"], "reward": 0.5} for row in rows]
             words = caller.post(f"{path}/tell", {"tells": tells})["results"]
-            done[i] += words.count("accepted")
+            assert words == ["accepted"] * batch, words
+            done[i] += batch
         caller.close()
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(clients)]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        start = time.perf_counter()
+        list(pool.map(run, range(clients)))  # and raise what one of them raised
     return sum(done) / (time.perf_counter() - start)
 
 
