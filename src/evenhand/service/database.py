@@ -54,19 +54,15 @@ class Connection(ABC):
         """A context in which statements write, all or none; durable when it is left."""
 
     @abstractmethod
-    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
-        """Share experiments and run a statement, as a transaction in one trip; return its rows.
+    def alone(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """Run a statement as a transaction of its own and return all its rows.
 
         It is durable when this returns.
         """
 
     @abstractmethod
-    def share(self, experiments: Iterable[int]) -> None:
-        """Until the transaction ends, let nobody :meth:`exclude` others from these."""
-
-    @abstractmethod
     def exclude(self, experiment: int) -> None:
-        """Wait until nobody shares an experiment; until the transaction ends, nobody does."""
+        """Wait until nobody records tells of it; until the transaction ends, nobody does."""
 
     @abstractmethod
     def close(self) -> None:
@@ -186,16 +182,13 @@ class SQLiteConnection(Connection):
         finally:
             locks.unlock(self._turn)
 
-    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
-        """Run a statement that is a transaction; durable when this returns."""
+    def alone(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """Run a statement as a transaction of its own; durable when this returns."""
         locks.lock(self._turn)
         try:
             return self.execute(statement, values)  # to its last row: then it is committed
         finally:
             locks.unlock(self._turn)
-
-    def share(self, experiments: Iterable[int]) -> None:
-        """Nothing to do: one transaction writes at a time."""
 
     def exclude(self, experiment: int) -> None:
         """Nothing to do: one transaction writes at a time."""
@@ -248,7 +241,8 @@ class PostgreSQLConnection(Connection):
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return all its rows."""
-        return _rows(self._run(statement, values))
+        found = self._run(statement, values)
+        return found.fetchall() if found.description else []
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement and return how many rows it changed."""
@@ -263,23 +257,12 @@ class PostgreSQLConnection(Connection):
         """Write all or nothing; durable when it is left."""
         return self._db.transaction()
 
-    def alone(self, shared: Iterable[int], statement: str, values: Sequence[Any]) -> list[Row]:
-        """Share experiments and run a statement, all sent at once; durable when this returns.
-
-        The locks are a statement of their own: what comes after it sees what their holders wrote.
-        """
-        with self._db.pipeline(), self._db.transaction():
-            self.share(shared)
-            found = self._run(statement, values)
-        return _rows(found)
-
-    def share(self, experiments: Iterable[int]) -> None:
-        """Let nobody :meth:`exclude` others from these, until the transaction ends."""
-        for experiment in sorted(experiments):
-            self._run(f"select pg_advisory_xact_lock_shared({LOCKS}, ?::int)", (experiment,))
+    def alone(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """Run a statement as a transaction of its own; durable when this returns."""
+        return self.execute(statement, values)
 
     def exclude(self, experiment: int) -> None:
-        """Wait until nobody shares an experiment."""
+        """Wait until nobody records tells of an experiment."""
         self.execute(f"select pg_advisory_xact_lock({LOCKS}, ?::int)", (experiment,))
 
     def close(self) -> None:
@@ -287,11 +270,7 @@ class PostgreSQLConnection(Connection):
         self._db.close()
 
 
-LOCKS = 0x6568  # our advisory locks on experiments
-
-
-def _rows(cursor: Any) -> list[Row]:
-    return cursor.fetchall() if cursor.description else []
+LOCKS = 0x6568  # our advisory locks on experiments; the function record_tells shares them
 
 
 def _in_psycopg(statement: str) -> str:

@@ -29,10 +29,13 @@ class Told(NamedTuple):
 
 
 def record(c: Connection, told: Sequence[Told]) -> list[str]:
-    """Write rewards, inside a transaction, and return a word for each."""
-    c.share({one.experiment for one in told})  # no epoch expires between this look and the commit
+    """Write rewards, inside a transaction, and return a word for each.
+
+    No epoch expires between the look whether it has and the commit: SQLite has one writer at a
+    time, and PostgreSQL's function takes a lock.
+    """
     if c.arrays:
-        return _words(c, told, c.execute(*_new_ones(c, told)))
+        return _words(c, told, c.execute(RECORD, _columns(told)))
     words = []
     for part in batched(list(told)):
         try:
@@ -49,16 +52,27 @@ def record_alone(c: Connection, told: Sequence[Told]) -> list[str]:
     This comes most, so it is one trip to the database if it can be.
     """
     if c.arrays:
-        return _words(c, told, c.alone({one.experiment for one in told}, *_new_ones(c, told)))
+        return _words(c, told, c.alone(RECORD, _columns(told)))
     if len(told) <= PART:
         with suppress(sqlite3.IntegrityError):
-            c.alone((), *_all_or_none(c, told))
+            c.alone(*_all_or_none(c, told))
             return [ACCEPTED] * len(told)
     with c.transaction():
         return record(c, told)
 
 
 Place = tuple[int, int, int]
+RECORD = "select * from record_tells(?::bigint[], ?::bigint[], ?::bigint[], ?::float8[])"
+
+
+def _columns(told: Sequence[Told]) -> list[Any]:
+    """Return rewards by column, the first of each row."""
+    return [list(column) for column in zip(*_first(told), strict=True)] or [[], [], [], []]
+
+
+def _first(told: Sequence[Told]) -> list[Told]:
+    """Return the first reward of each row."""
+    return list({one[:3]: one for one in reversed(told)}.values())
 
 
 def _all_or_none(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
@@ -67,35 +81,30 @@ def _all_or_none(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
     It returns nothing, so SQLite does all of it, with the commit, in one step: a thread that asks
     it for row after row would wait each time for its turn among Python's threads.
     """
-    given, values = _given(c, told)
     return (
-        f"{given} insert into tells(exp, epoch, row, reward, at) "
+        f"{_given(told)} insert into tells(exp, epoch, row, reward, at) "
         f"select w.exp, case when w.epoch>=e.oldest then w.epoch end, w.row, w.reward, {c.now} "
         "from w left join experiments e on e.id=w.exp",  # no epoch: refused, as it may not be null
-        values,
+        [*chain(*told)],
     )
 
 
 def _new_ones(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
     """A statement that inserts the first reward of rows that have none, and returns those rows."""
-    given, values = _given(c, list({one[:3]: one for one in reversed(told)}.values()))
+    first = _first(told)
     return (
-        f"{given} insert into tells(exp, epoch, row, reward, at) "
+        f"{_given(first)} insert into tells(exp, epoch, row, reward, at) "
         f"select w.exp, w.epoch, w.row, w.reward, {c.now} "
         "from w join experiments e on e.id=w.exp where w.epoch>=e.oldest "
         "on conflict do nothing returning exp, epoch, row",
-        values,
+        [*chain(*first)],
     )
 
 
-def _given(c: Connection, told: Sequence[Told]) -> tuple[str, list[Any]]:
-    """Rewards as a table ``w`` of a statement, and its values."""
-    if c.arrays:
-        columns = [list(column) for column in zip(*told, strict=True)] or [[], [], [], []]
-        table = "select * from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::float8[])"
-        return f"with w(exp, epoch, row, reward) as ({table})", columns
+def _given(told: Sequence[Told]) -> str:
+    """Rewards as a table ``w`` of a statement."""
     marks = ",".join(["(?,?,?,?)"] * len(told))
-    return f"with w(exp, epoch, row, reward) as (values{marks})", [*chain(*told)]
+    return f"with w(exp, epoch, row, reward) as (values{marks})"
 
 
 def _words(c: Connection, told: Sequence[Told], inserted: Iterable[Row]) -> list[str]:
