@@ -12,6 +12,7 @@ GROUNDS = ("#FFFFFF", "#1C2028")  # what figures stand on, light and dark
 INKS = ("#1D2330", "#E8E6E1")
 DUE = ("#B3480E", "#F2A268")
 GIVEN = ("#2F6DB5", "#5F9DE0")
+QUIET = ("#DDDDDD", "#3A404C")  # bars behind what matters
 # Okabe and Ito's colours, for arms and whatever else has no place of its own
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -41,8 +42,9 @@ class Look(NamedTuple):
     def shade(self, towards_ink: float, dashes: Any) -> "Look":
         """Return a variant: the same hue and marker, nearer to the ink, or to the ground if < 0."""
         ends = INKS if towards_ink > 0.0 else GROUNDS
-        mixed = (mix(*pair, abs(towards_ink)) for pair in zip(self[:2], ends, strict=True))
-        return Look(*mixed, self.marker, dashes, open=not self.open)
+        own = (self.colour, self.dark)
+        light, dark = (mix(a, b, abs(towards_ink)) for a, b in zip(own, ends, strict=True))
+        return Look(light, dark, self.marker, dashes, open=not self.open)
 
 
 def mix(one: str, other: str, part: float) -> str:
@@ -64,12 +66,12 @@ LEARNERS = {
     "full-sets": Look("#86975F", "#C7F08E", "p"),
 }
 VARIANTS = {  # of learners in the table, and oracles, which are none
-    "iw-ksvfair-exact": LEARNERS["iw-ksvfair"].shade(0.5, "--"),
+    "iw-ksvfair-exact": LEARNERS["iw-ksvfair"]._replace(dashes="--", open=True),
     "even-hand-unwatched": LEARNERS["even-hand"].shade(0.5, "--"),
     "restarted": Look("#5C5C5C", "#B4B8C0", "*", ":"),
     "knowing": Look("#5C5C5C", "#B4B8C0", "h", "-."),
 }
-LIGHTEST, DARKEST = -0.35, 0.6  # of the shades of one learner
+LIGHTEST, DARKEST = -0.5, 0.45  # of the shades of one learner
 
 
 def look(name: str) -> Look | None:
@@ -107,6 +109,16 @@ def _variant(own: Look, i: int, n: int) -> Look:
         return own
     made = own.shade(level, DASHES[i % len(DASHES)])
     return made._replace(open=i % 2 == 1)
+
+
+def twins() -> dict[str, str]:
+    """Return the dark twin of every colour for light grounds that figures have, in lower case."""
+    own = (LEARNERS | VARIANTS).values()
+    shades = (_variant(one, i, n) for one in own for n in range(2, 7) for i in range(n))
+    pairs = [GROUNDS, INKS, ("#000000", INKS[1]), QUIET, DUE, GIVEN]
+    pairs += [(one.colour, one.dark) for one in (*own, *shades)]
+    pairs += [(one, mix(one, INKS[1], 0.3)) for one in SERIES if one != "#000000"]
+    return {light.lower(): dark.lower() for light, dark in reversed(pairs)}
 
 
 def css(dark: bool) -> str:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from evenhand.lab.experiments import Experiment, Panel, nearest
 from evenhand.lab.series import Series, by_label, mean, shares_by_rank, spread
-from evenhand.palette import Look, looks
+from evenhand.palette import QUIET, Look, looks
 
 N_SHOWN = 20  # arms of a large game shown one by one
 SHOWN_SEED = 20
@@ -106,7 +106,7 @@ def armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
         ranks = np.arange(len(arms))
         places = ranks + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
         if i == 0:
-            above.bar(ranks, merit[arms], color="#DDDDDD", label="merit", width=0.9)
+            above.bar(ranks, merit[arms], color=QUIET[0], label="merit", width=0.9)
             below.set_xticks(ranks, [str(arm + 1) for arm in arms])
         style = line_style(styles[line.label]) | {"linestyle": "none"}
         above.plot(places, selection[arms], label=line.label, **style)
