@@ -222,7 +222,7 @@ class Record:
             due_curve=due,
             given_curve=given,
             changes=tuple(self.changes),
-            learner=self.learner.name,
+            learner=getattr(self.learner, "name", ""),  # oracles have none
         )
 
     def _all_names(self) -> tuple[str, ...] | None:
