@@ -2,8 +2,7 @@
 
 They need no scope, no task and one write to the socket: about half of what the server alone
 spends on a request that does nothing. Whatever is not as usual about a request (no key, another
-body, no row at hand, an id that is not known) goes the general way, through the application, as if
-this were not here.
+body, no row at hand) goes the general way, through the application, as if this were not here.
 """
 
 import asyncio
@@ -15,6 +14,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenhand.service.asking import render, sorted_out
+from evenhand.service.keys import Key
 from evenhand.service.messages import DECODERS, Tell
 from evenhand.service.problems import Problem
 from evenhand.service.requests import limited
@@ -156,7 +156,8 @@ def ask(worker: Worker, view: View, headers: Headers, body: bytes) -> bytes | No
     """Return the answer, or None if anything is not as usual."""
     if body not in USUAL or not (view.plain and worker.fresh):
         return None
-    if not may(worker, view, headers, 1):
+    key = usual_key(worker, view, headers)
+    if key is None or not spent(key, 1):
         return None
     row = view.stock.take()
     if row is None:
@@ -172,13 +173,14 @@ def tell(
     worker: Worker, view: View, headers: Headers, body: bytes
 ) -> tuple[list[str], Recorded] | None:
     """Return words, empty where the database will have them; None if anything is not as usual."""
-    if view.archived:
+    key = usual_key(worker, view, headers)
+    if key is None or view.archived:
         return None
     try:
         given = DECODERS[Tell].decode(body).tells
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    if not may(worker, view, headers, len(given)):
+    if not spent(key, len(given)):
         return None
     words, told = sorted_out(view, given)
     if told:
@@ -188,14 +190,22 @@ def tell(
     return words, nothing
 
 
-def may(worker: Worker, view: View, headers: Headers, rows: int) -> bool:
-    """Whether a request has the usual headers, and a key that may ask and tell so many rows."""
+def usual_key(worker: Worker, view: View, headers: Headers) -> Key | None:
+    """Return the key of a request if its headers are as usual and it may ask and tell here."""
     said = dict(headers)
     key = worker.keyring.of(said.get(b"authorization"))
     if key is None or b"idempotency-key" in said or len(said) < len(headers):  # one twice
-        return False
+        return None
     try:
         key.check("ask", view.id)
+    except Problem:
+        return None
+    return key
+
+
+def spent(key: Key, rows: int) -> bool:
+    """Count rows against a key's rate; return whether it has so many left."""
+    try:
         key.spend(rows)
     except Problem:
         return False
