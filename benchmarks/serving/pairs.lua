@@ -1,7 +1,7 @@
 -- A client in a closed loop: ask, confirm what was shown if that is wanted, tell.
 -- Arguments: key, path of the experiment, rows per request, "shown" or nothing.
 local path, body, confirms, step, ids = "", "", false, "ask", {}
-told, other = 0, 0 -- rows accepted, and answers or words that are not as they should be
+told, unwanted, other = 0, 0, 0 -- rows accepted, rows drawn without stock, and what should not be
 
 function init(args)
   path, body, confirms = args[2], '{"n":' .. args[3] .. "}", args[4] == "shown"
@@ -33,7 +33,9 @@ function response(status, headers, said)
     step = "tell"
   else
     local _, accepted = said:gsub('"accepted"', "")
-    told, other, step = told + accepted, other + #ids - accepted, "ask"
+    local _, refused = said:gsub('"not wanted"', "")
+    told, unwanted, step = told + accepted, unwanted + refused, "ask"
+    other = other + #ids - accepted - refused
   end
 end
 
@@ -44,11 +46,13 @@ function setup(thread)
 end
 
 function done(summary)
-  local sum, wrong = 0, 0
+  local sum, free, wrong = 0, 0, 0
   for _, thread in ipairs(threads) do
-    sum, wrong = sum + thread:get("told"), wrong + thread:get("other")
+    sum, free = sum + thread:get("told"), free + thread:get("unwanted")
+    wrong = wrong + thread:get("other")
   end
   local errors = summary.errors
   wrong = wrong + errors.connect + errors.read + errors.write + errors.timeout
-  io.write(string.format("per second: %f wrong: %d\n", sum / summary.duration * 1e6, wrong))
+  local rate = sum / summary.duration * 1e6
+  io.write(string.format("per second: %f accepted: %d not wanted: %d wrong: %d\n", rate, sum, free, wrong))
 end
