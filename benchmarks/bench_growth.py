@@ -29,8 +29,9 @@ from benchmarks.harness import (
 )
 from evenhand.designs import ConditionalPoisson
 from evenhand.games import NoisyOr
-from evenhand.lab.figures import COLOURS, MARKERS, STYLE
+from evenhand.lab.figures import STYLE
 from evenhand.learners import EvenHand, IWKSVFair
+from evenhand.palette import SERIES, Look, looks
 from evenhand.policy import waterfill
 
 K, ETA = 20, 0.5
@@ -41,6 +42,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "Fair-CMAB": {"kind": "fair-cmab"},
 }
 Line = tuple[list[int], list[float]]
+DESIGN = Look(SERIES[0], SERIES[0], "o")
 
 
 def run(small: bool = False) -> Section:
@@ -227,26 +229,28 @@ def draw(
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 6.6))
         (a, b), (c, d) = figure.subplots(2, 2)
-        for i, (name, line) in enumerate(horizons.items()):
-            _draw_line(a, line, name, i)
+        drawn = looks([LEARNERS[name]["kind"] for name in horizons])
+        for look, (name, line) in zip(drawn, horizons.items(), strict=True):
+            _draw_line(a, line, name, look)
         _guide(a, horizons["IW-KSVFair"])
         _finish(a, "whole runs, synthetic (20, 5)", "queries T")
-        _draw_line(b, arms, f"K = {K}", 0)
+        _draw_line(b, arms, f"K = {K}", DESIGN)
         _guide(b, arms)
         _finish(b, "fit of a conditional Poisson design", "arms M")
-        _draw_line(c, budget, "M = 1e5", 0)
+        _draw_line(c, budget, "M = 1e5", DESIGN)
         _finish(c, "fit of a conditional Poisson design", "budget K")
-        for i, (name, (rounds, refreshes)) in enumerate(costs.items()):
+        for name, (rounds, refreshes) in costs.items():
+            first, second = looks([(EvenHand if name == "EvenHand" else IWKSVFair).name] * 2)
             what = "a round" if name == "IW-KSVFair" else "a query"
-            _draw_line(d, rounds, f"{name}, {what} between refreshes", 2 * i)
-            _draw_line(d, refreshes, f"{name}, a refresh", 2 * i + 1)
+            _draw_line(d, rounds, f"{name}, {what} between refreshes", first)
+            _draw_line(d, refreshes, f"{name}, a refresh", second)
         _finish(d, f"K = {K}", "arms M")
         figure.savefig(path, metadata={"Date": None})
     return path
 
 
-def _draw_line(axes: Axes, line: Line, label: str, i: int) -> None:
-    axes.loglog(*line, marker=MARKERS[i], color=COLOURS[i], label=label)
+def _draw_line(axes: Axes, line: Line, label: str, look: Look) -> None:
+    axes.loglog(*line, label=label, **look.line())
 
 
 def _guide(axes: Axes, line: Line) -> None:

@@ -18,11 +18,12 @@ from evenhand import plot
 from evenhand.designs import ConditionalPoisson
 from evenhand.games import shop, synthetic
 from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, Learner, MURaS
+from evenhand.palette import SERIES, looks
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 IMAGES = ROOT / "docs" / "img"
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9A9A9A"
+BLUE, ORANGE, GREY = *SERIES[:2], "#9A9A9A"  # for what is no learner
 STYLE: Any = {
     "font.size": 10.0,
     "axes.spines.top": False,
@@ -98,14 +99,15 @@ def head_start() -> Figure:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     per_arm = np.array([2, 5, 10, 20, 50, 100, 200, 500, 1000])
-    cases: list[tuple[str, Any, int, int, float | None, str]] = [
-        ("paper's games", synthetic, M, K, None, BLUE),
-        ("shop, 0/1 rewards", shop, 40, 6, None, ORANGE),
-        ("shop, 95 % full pages", shop, 40, 6, 0.95, GREY),
+    cases: list[tuple[str, Any, int, int, float | None]] = [
+        ("paper's games", synthetic, M, K, None),
+        ("shop, 0/1 rewards", shop, 40, 6, None),
+        ("shop, 95 % full pages", shop, 40, 6, 0.95),
     ]
-    for label, make, m, k, full, colour in cases:
+    shades = looks(["even-hand"] * len(cases))
+    for look, (label, make, m, k, full) in zip(shades, cases, strict=True):
         apart = np.array([_apart(make, m, k, full, seed, per_arm * m) for seed in range(10)])
-        axes.plot(per_arm, apart.mean(axis=0), "o-", color=colour, label=label)
+        axes.plot(per_arm, apart.mean(axis=0), label=label, **look.line())
         print(label, dict(zip(per_arm.tolist(), apart.mean(axis=0).round(3).tolist(), strict=True)))
     axes.axhline(1.0, color="black", lw=0.8, ls=":")
     axes.annotate("sharing equally", (per_arm[-1], 1.01), ha="right", va="bottom")

@@ -13,18 +13,21 @@ from evenhand.games.noise import Bernoulli
 from evenhand.learners import EvenHand
 from evenhand.learners.columns import moments
 from evenhand.learners.evidence import Evidence
+from evenhand.learners.stretches import STRETCHES
 from evenhand.learners.watch import (
     FEW,
     SHOWN,
-    STRETCHES,
+    Limits,
     Watch,
     _alone_moved,
+    _first,
     _held,
     _variance,
 )
 from tests.unit.test_roster import evidence_of, play
 
 SIZES = np.array([0.6, 0.2, 0.2])
+NONE, NEVER = Limits(0.0, 0.0, 0.0), Limits(np.inf, np.inf, np.inf)
 
 
 def sums_of(rewards):
@@ -51,7 +54,7 @@ def test_means_are_compared_by_the_deviance(noise, low):
     for shift in (0.0, 0.05, 0.3):
         before, after = (rng.random(n) * 0.4 + low + 0.1 + s for n, s in ((40, 0), (25, shift)))
         sums = sums_of([[before], [after]])
-        found = _alone_moved(evidence, sums, 0.0)
+        found, together = _alone_moved(evidence, sums, NONE)
         common = np.append(before, after).mean()
         naive = 0.0
         for y in (before, after):
@@ -59,7 +62,8 @@ def test_means_are_compared_by_the_deviance(noise, low):
             area, _ = quad(lambda t, mean=mean: (mean - t) / _variance(evidence, t), common, mean)
             naive += 2 * len(y) * area / 1.5
         assert found == pytest.approx(np.array([[naive]]), rel=0.01, abs=1e-3)
-        assert found <= 1.001 * _alone_moved(evidence, sums, np.inf)  # an upper bound
+        assert together == found.sum(axis=1)
+        assert found <= 1.001 * _alone_moved(evidence, sums, NEVER)[0]  # an upper bound
 
 
 def entropy(mean):
@@ -70,7 +74,7 @@ def entropy(mean):
 def test_of_rewards_of_0_or_1_it_is_the_likelihood_ratio(ones):
     """For a hundred rewards before and after; a rare reward counts as it should."""
     rewards = [[np.repeat([1.0, 0.0], [n, 100 - n])] for n in ones]
-    (found,), *_ = _alone_moved(noisy(0.0, 1.0), sums_of(rewards), 0.0)
+    ((found,),), _ = _alone_moved(noisy(0.0, 1.0), sums_of(rewards), NONE)
     apart = sum(100 * entropy(n / 100) for n in ones) - 200 * entropy(sum(ones) / 200)
     assert found == pytest.approx(2 * apart, rel=0.05)
 
@@ -79,7 +83,7 @@ def test_every_boundary_is_looked_at_unless_one_side_has_few():
     rng = np.random.default_rng(3)
     rewards = [[rng.random(n)] for n in (FEW - 1, 1, 30, 20, FEW - 2)]
     evidence = noisy(0.05, 0.0)
-    found = _alone_moved(evidence, sums_of(rewards), 0.0)[:, 0]
+    found = _alone_moved(evidence, sums_of(rewards), NONE)[0][:, 0]
     for i in range(1, 5):
         before, after = (
             np.concatenate([y[0] for y in part]) for part in (rewards[:i], rewards[i:])
@@ -94,6 +98,25 @@ def test_every_boundary_is_looked_at_unless_one_side_has_few():
 def test_a_mean_of_zeros_alone_has_some_variance():
     assert _held(noisy(0, 1), 0.0, 9.0) == pytest.approx(0.05)
     assert _held(noisy(0, 1, low=-1.0), -9.0, 9.0) == pytest.approx(-0.95)
+
+
+def test_limits_are_passed_as_rarely_as_they_say():
+    """One arm of m beyond its own, and all together beyond theirs; which is raised for skew."""
+    rng, chance = np.random.default_rng(1), 0.02
+    squares = rng.standard_normal((20_000, 12)) ** 2
+    one, every, some = Limits.of(12, chance)
+    assert np.mean(squares.max(axis=1) > one) < chance
+    assert np.mean(squares.sum(axis=1) > every) < chance
+    assert np.mean(squares.sum(axis=1) > every / 1.25) == pytest.approx(chance, abs=0.003)
+    assert some < one
+
+
+def test_arms_that_changed_at_once_are_found_together():
+    limits = Limits(30.0, 60.0, 8.0)
+    moved = np.array([[3.0, 2.0, 1.0, 0.0, 1.0], [20.0, 15.0, 25.0, 9.0, 2.0], [35.0, 1, 1, 1, 9]])
+    found = _first(moved, moved.sum(axis=1), limits)
+    assert found.tolist() == [3, 2, 2, 2, 0]  # by itself, with the others, and not at all
+    assert _first(moved, moved.sum(axis=1), limits._replace(all=80.0)).tolist() == [3, 0, 0, 0, 0]
 
 
 # ---- stretches ----
@@ -247,7 +270,7 @@ def test_with_a_lower_limit_a_still_world_would_not_be():
     """The control: differences are there, and it is the limit that they do not pass."""
     learner = EvenHand.restore(kept())
     limit = 2 * np.log(2 * 10 * 2500)
-    moved = _alone_moved(learner.evidence, learner._watch.alone, 0.0).max()
+    moved = _alone_moved(learner.evidence, learner._watch.alone, NONE)[0].max()
     assert 0.1 * limit < moved < limit
     learner._watch.cuts = 10**9  # as if it had noticed so many
     assert learner._watch.look(learner.evidence)

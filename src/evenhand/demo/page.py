@@ -14,6 +14,12 @@ from evenhand.pages.charts import Mark, TimeChart, time_chart
 from evenhand.pages.words import number, percent
 from evenhand.portrait import Table, page
 
+LEARNERS = {  # of the rules
+    "Evenhand": "even-hand",
+    "uniform": "urs",
+    "most reward": "etcg",
+    "the paper's learner": "iw-ksvfair",
+}
 WINDOW = 5  # points over which purchases are averaged
 
 
@@ -49,7 +55,8 @@ def _beside(outcomes: Sequence[Outcome]) -> Table:
     ]
     columns = ("rule", "misplaced", "worst", "bought")
     notes = [f"{one.name}: {one.words}" for one in outcomes]
-    return Table("Beside other rules", about, columns, rows, notes)
+    learners = [LEARNERS[one.name] for one in outcomes]
+    return Table("Beside other rules", about, columns, rows, notes, learners)
 
 
 def charts(demo: Demo) -> list[TimeChart]:

@@ -9,18 +9,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evenhand.lab.experiments import Experiment, nearest
+from evenhand.lab.experiments import Experiment, Panel, nearest
 from evenhand.lab.series import Series, by_label, mean, shares_by_rank, spread
+from evenhand.palette import QUIET, Look, looks
 
-# Okabe and Ito's colours, told apart by the colour-blind; markers and dashes do it in grey
-COLOURS = (
-    *("#D55E00", "#0072B2", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9"),
-    *("#7F7F7F", "#882255"),
-)
-MARKERS = "os^Dv<>PX"
-DASHES = ["-", "--", "-.", ":", "-", "--", "-.", ":", "-"]
 N_SHOWN = 20  # arms of a large game shown one by one
 SHOWN_SEED = 20
+ENLARGED = 0.2  # lines that end below this part of the highest are drawn once more
 
 STYLE: Any = {
     "font.size": 9.0,
@@ -37,48 +32,44 @@ STYLE: Any = {
 
 
 def comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
-    """Regret linear and log-log, and alignment at the largest horizon."""
-    lines = by_label(results, experiment, experiment.panels[0])
-    figure = Figure(figsize=(14, 4.2))
-    linear, logs, bars = figure.subplots(1, 3)
-    for i, (label, one) in enumerate(lines.items()):
-        _line(linear, one, label, i)
-        _line(logs, one, _with_exponent(label, one), i)
+    """Regret linear, its lowest lines enlarged, log-log, and alignment at the largest horizon."""
+    panel = experiment.panels[0]
+    lines, styles = by_label(results, experiment, panel), looks_of(panel)
+    figure = Figure(figsize=(11, 8))
+    (linear, enlarged), (logs, bars) = figure.subplots(2, 2)
+    ends = {label: mean(one.regret)[-1] for label, one in lines.items()}
+    low = [label for label, end in ends.items() if end < ENLARGED * max(ends.values())]
+    for label, one in lines.items():
+        _line(linear, one, label, styles[label])
+        _line(logs, one, _with_exponent(label, one), styles[label])
+        if label in low:
+            _line(enlarged, one, label, styles[label])
     _axes(linear, "cumulative fairness regret")
     log_axes(logs, "cumulative fairness regret (log-log)")
-    logs.legend(
-        fontsize=7,
-        title="exponent in brackets",
-        title_fontsize=7,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
+    if low:
+        _axes(enlarged, "the lowest of them, enlarged")
+    else:
+        enlarged.set_axis_off()
+    handles, labels = logs.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=5,
+        title="in brackets: the exponent of growth",
     )
-    _inset(linear, lines)
-    _alignment_bars(bars, lines)
+    _alignment_bars(bars, lines, styles)
     figure.suptitle(experiment.title)
     return figure
 
 
-def _inset(axes: Axes, lines: dict[str, Series]) -> None:
-    """Zoom into the lines too close to the bottom to be told apart."""
-    ends = [mean(one.regret)[-1] for one in lines.values()]
-    if min(ends) >= 0.2 * max(ends):
-        return
-    inset = axes.inset_axes((0.12, 0.5, 0.42, 0.42))
-    for i, (label, one) in enumerate(lines.items()):
-        if ends[i] < 0.2 * max(ends):
-            _line(inset, one, label, i)
-    inset.tick_params(labelsize=6)
-    inset.set_title("zoomed in", fontsize=7)
-
-
-def _alignment_bars(axes: Axes, lines: dict[str, Series]) -> None:
+def _alignment_bars(axes: Axes, lines: dict[str, Series], styles: dict[str, Look]) -> None:
     """One bar per line that has the largest horizon of all."""
     horizon = max(int(one.horizons[-1]) for one in lines.values())
-    for i, one in enumerate(lines.values()):
+    for i, (label, one) in enumerate(lines.items()):
         if one.horizons[-1] == horizon:
             height, error = mean(one.alignment)[-1], spread(one.alignment)[-1]
-            axes.bar(i, height, yerr=error, color=COLOURS[i], capsize=3)
+            axes.bar(i, height, yerr=error, color=styles[label].colour, capsize=3)
             axes.text(i, height + error + 0.02, f"{height:.3f}", ha="center", fontsize=7)
     axes.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
     axes.set(ylim=(0, 1.12), title=f"merit-selection alignment at T = {_power(horizon)}")
@@ -90,10 +81,11 @@ def panels(experiment: Experiment, results: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(10, 3.6 * rows))
     grid = figure.subplots(rows, 2).flat
     for axes, panel in zip(grid, experiment.panels, strict=False):
-        for i, (label, one) in enumerate(by_label(results, experiment, panel).items()):
-            _line(axes, one, _with_exponent(label, one), i)
+        styles = looks_of(panel)
+        for label, one in by_label(results, experiment, panel).items():
+            _line(axes, one, _with_exponent(label, one), styles[label])
             if np.nanmax(np.abs(one.uncapped / one.regret - 1)) > 1e-9:
-                style: Any = {"color": COLOURS[i], "lw": 1, "alpha": 0.6}
+                style: Any = {"color": styles[label].colour, "lw": 1, "alpha": 0.6}
                 label = f"{label}, uncapped target"
                 axes.plot(one.horizons, mean(one.uncapped), label=label, **style)
         log_axes(axes, panel.title)
@@ -107,15 +99,16 @@ def armwise(experiment: Experiment, results: pl.DataFrame) -> Figure:
     panel = experiment.panels[0]
     figure = Figure(figsize=(12, 8))
     above, below = figure.subplots(2, 1, sharex=True)
+    styles = looks_of(panel)
     for i, line in enumerate(panel.lines):
         merit, selection = shares_by_rank(results, experiment, panel, line)
         arms = _shown(len(merit))
         ranks = np.arange(len(arms))
         places = ranks + 0.8 * ((i + 0.5) / len(panel.lines) - 0.5)  # side by side
         if i == 0:
-            above.bar(ranks, merit[arms], color="#DDDDDD", label="merit", width=0.9)
+            above.bar(ranks, merit[arms], color=QUIET[0], label="merit", width=0.9)
             below.set_xticks(ranks, [str(arm + 1) for arm in arms])
-        style = line_style(i) | {"ls": "none"}
+        style = line_style(styles[line.label]) | {"linestyle": "none"}
         above.plot(places, selection[arms], label=line.label, **style)
         never = selection[arms] == 0.0
         seen = arms[~never]
@@ -142,17 +135,23 @@ def _shown(m: int) -> Any:
     return np.sort(np.random.default_rng(SHOWN_SEED).choice(m, N_SHOWN, replace=False))
 
 
-def line_style(i: int) -> dict[str, Any]:
-    """Marker, colour and dashes of the i-th line."""
-    return {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i], "ms": 4, "lw": 1.3}
+def looks_of(panel: Panel) -> dict[str, Look]:
+    """How the lines of a panel are drawn, by label."""
+    found = looks([line.config["kind"] for line in panel.lines])
+    return dict(zip((line.label for line in panel.lines), found, strict=True))
 
 
-def _line(axes: Axes, one: Series, label: str, i: int) -> None:
+def line_style(look: Look) -> dict[str, Any]:
+    """Options of a line drawn so."""
+    return look.line(ms=4, lw=1.3)
+
+
+def _line(axes: Axes, one: Series, label: str, look: Look) -> None:
     """A line of means with a band of one standard deviation."""
     middle, deviation = mean(one.regret), spread(one.regret)
-    axes.plot(one.horizons, middle, label=label, **line_style(i))
+    axes.plot(one.horizons, middle, label=label, **line_style(look))
     low = np.maximum(middle - deviation, 1e-3 * middle)  # a logarithm has no room for 0
-    axes.fill_between(one.horizons, low, middle + deviation, color=COLOURS[i], alpha=0.15, lw=0)
+    axes.fill_between(one.horizons, low, middle + deviation, color=look.colour, alpha=0.15, lw=0)
 
 
 def _with_exponent(label: str, one: Series) -> str:

@@ -116,7 +116,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 4
+    trajectory = 5
     evidence: Evidence
 
     def __init__(
@@ -315,6 +315,8 @@ class EvenHand(TermedLearner[SetPlan]):
         super()._tell(kept, rewards)
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
+            if self.watch and plan.number >= self._since:
+                self._watch.pairs.absorb(cast(SetPlan, plan), rows, rewards[places])
         if self.watch and self._watch.due(self.evidence):
             self._look()
 
@@ -347,7 +349,10 @@ class EvenHand(TermedLearner[SetPlan]):
         if len(self.evidence.orders) != len(self.evidence.rewards):
             raise ValueError("evidence must hold a reward per set that is kept")
         seen = self._watch
-        if not len(seen.spans) == len(seen.ends) == len(seen.alone) == len(seen.company):
+        if not (
+            len(seen.spans) == len(seen.ends) == len(seen.alone) == len(seen.company)
+            and len(seen.pairs.spans) == len(seen.pairs.ends) == len(seen.pairs.sums)
+        ):
             raise ValueError("watch must hold sums of all stretches")
 
     def _fields(self) -> Fields:

@@ -13,24 +13,32 @@ boundary between two stretches the mean before and the mean after are compared, 
   That is watched from when the first larger sets, which are kept, have settled the forecast.
 
 A difference is taken for a change beyond :math:`2 \log (2 M n / (1 + c))` in squared standard
-errors, n being the rewards so far and c the changes noticed.
+errors, n being the rewards so far and c the changes noticed. Where several arms have changed at
+once, all arms together show it before any arm does: if squares summed over arms are beyond what
+chance :math:`(1 + c) / 2n` leaves to chi-square, arms beyond :math:`2 \log 2M`, the limit for one
+of M, have changed.
+
+Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import chdtri
 
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners import pairs
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import binary_variance
+from evenhand.learners.pairs import Pairs
+from evenhand.learners.stretches import joined, merged, next_ends
 from evenhand.typing import Floats, Ints, Singles
 
-STRETCHES = 2  # of every length, before two are put together: the least that keeps newer ones short
 ROUNDS = 5  # queries per arm between two looks
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
-ALSO = 2.5  # standard errors that weighted rewards must have moved, where surprises have
+SKEW = 1.25  # squares of few rewards of 0 or 1 are about chi-square: their mean is up to 1.2
 BLOCK = 2**14  # arms looked at together: all at once take much memory
 EVERY = slice(None)
 SHOWN = 100  # changes that are told of
@@ -71,7 +79,26 @@ def fields(m: int) -> Fields:
         "company": sums[1],
         "alone_mark": marks,
         "company_mark": marks,
+        **{f"pairs.{name}": field for name, field in pairs.fields(m).items()},
     }
+
+
+class Limits(NamedTuple):
+    """How far one arm, all together, and one where all together have, may move by chance."""
+
+    one: float
+    all: float
+    some: float
+
+    @classmethod
+    def of(cls, m: int, chance: float) -> "Limits":
+        """Limits, in squared standard errors, that are passed with about this chance."""
+        together = SKEW * chdtri(min(m, BLOCK), min(chance * min(m, BLOCK) / m, 1.0))
+        return cls(2.0 * math.log(m / chance), float(together), 2.0 * math.log(2 * m))
+
+    def passed(self, moved: Floats, together: Floats) -> bool:
+        """Whether any is, at a boundary."""
+        return bool(moved.max() > self.one or together.max() > self.all)
 
 
 class Watch:
@@ -88,6 +115,8 @@ class Watch:
         weights^2, and these times the variance forecast.
     alone_mark, company_mark
         (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
+    pairs
+        The same for pairs of arms.
     cuts
         Changes noticed so far.
     """
@@ -102,6 +131,7 @@ class Watch:
         self.alone = np.zeros((0, m, 3), np.float32)
         self.company = np.zeros((0, m, 7), np.float32)
         self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
+        self.pairs = Pairs(m)
         self.looked, self.cuts = 0, 0
 
     def interval(self, evidence: Evidence) -> int:
@@ -126,11 +156,10 @@ class Watch:
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
-        spans, starts = _merged([*self.spans.tolist(), 1])
-        ends = np.append(self.ends, evidence.told)
-        self.spans, self.ends = np.array(spans), ends[np.append(starts[1:], len(ends)) - 1]
-        self.alone = _joined(self.alone, alone, starts)
-        self.company = _joined(self.company, company, starts)
+        spans, starts = merged([*self.spans.tolist(), 1])
+        self.spans, self.ends = np.array(spans), next_ends(self.ends, evidence.told, starts)
+        self.alone = joined(self.alone, alone, starts)
+        self.company = joined(self.company, company, starts)
 
     def due(self, evidence: Evidence) -> bool:
         """Whether it is time for a look."""
@@ -143,22 +172,30 @@ class Watch:
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
-        limit = 2.0 * math.log(2 * self.m * evidence.told / (1 + self.cuts))
-        cuts = []
+        limits, cuts = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told)), []
         for first in range(0, self.m, BLOCK):
-            cuts += self._cut(evidence, slice(first, first + BLOCK), limit)
+            cuts += self._cut(evidence, slice(first, first + BLOCK), limits)
+        if self.pairs.due(evidence.told, self.interval(evidence)):
+            cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
+        self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
         self.cuts += len(cuts)
         return cuts
 
-    def _cut(self, evidence: Evidence, arms: slice, limit: float) -> list[Cut]:
+    def _of_pairs(self, evidence: Evidence, besides: set[int]) -> list[Cut]:
+        """Find arms of pairs that have changed, besides some that have anyway."""
+        found = self.pairs.look(evidence.told, self.cuts)
+        columns = [column for column in found if column not in besides]
+        self.company[:, columns] = 0.0
+        return [Cut(column, found[column], None) for column in columns]
+
+    def _cut(self, evidence: Evidence, arms: slice, limits: "Limits") -> list[Cut]:
         """Find those of some arms that have changed and forget what was before."""
-        alone = _alone_moved(evidence, self.alone[:, arms], limit, arms)
-        company = _company_moved(evidence, self.company[:, arms], limit)
+        alone = _first(*_alone_moved(evidence, self.alone[:, arms], limits, arms), limits)
+        company = _first(*_company_moved(evidence, self.company[:, arms], limits), limits)
         cuts = []
-        for place in np.flatnonzero(np.maximum(alone, company).max(axis=0) > limit).tolist():
-            by_itself = bool(alone[:, place].max() > limit)
-            moved, column = alone if by_itself else company, arms.start + place
-            first = int(np.argmax(moved[:, place])) + 1  # stretch after the change
+        for place in np.flatnonzero(alone | company).tolist():
+            by_itself, column = bool(alone[place]), arms.start + place
+            first = int((alone if by_itself else company)[place])
             if by_itself:
                 self.alone[:first, column] = 0.0
             self.company[:, column] = 0.0
@@ -175,28 +212,7 @@ class Watch:
             for x in (self.alone, self.company)
         )
         self.m = len(source)
-
-
-def _merged(spans: list[int]) -> tuple[list[int], Ints]:
-    """Put the two oldest stretches of a length together where there are too many of it.
-
-    Returns the lengths, and the old place at which each begins.
-    """
-    starts, length = list(range(len(spans))), 1
-    while spans.count(length) > STRETCHES:
-        i = spans.index(length)
-        spans[i : i + 2] = [2 * length]
-        del starts[i + 1]
-        length *= 2
-    return spans, np.array(starts)
-
-
-def _joined(old: Singles, new: Floats, starts: Ints) -> Singles:
-    """Stretches (l, m, n) and a new one (m, n), of which some are added up."""
-    result = np.zeros((len(starts), *new.shape), np.float32)
-    for place, sums in enumerate((*old, new.astype(np.float32))):
-        result[np.searchsorted(starts, place, "right") - 1] += sums
-    return result
+        self.pairs.rearrange(source)
 
 
 def _in_company(evidence: Evidence) -> Floats:
@@ -216,11 +232,27 @@ def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
     return (total + 0.5 + evidence.low) / (n + 1.0)
 
 
-def _alone_moved(evidence: Evidence, alone: Singles, limit: float, arms: slice = EVERY) -> Floats:
+def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
+    """Return the first stretch (m,) after each arm changed, 0 where it has not.
+
+    ``moved`` (l - 1, m) is per boundary and arm, ``together`` (l - 1,) for all arms.
+    """
+    changed, first = moved.max(axis=0) > limits.one, np.argmax(moved, axis=0)
+    place = int(np.argmax(together))
+    if together[place] > limits.all:
+        also = ~changed & (moved[place] > limits.some)
+        first[also] = place
+        changed |= also
+    return np.where(changed, first + 1, 0)
+
+
+def _alone_moved(
+    evidence: Evidence, alone: Singles, limits: Limits, arms: slice = EVERY
+) -> tuple[Floats, Floats]:
     """How far means of arms have moved at each boundary (l - 1, m), in squared standard errors.
 
-    If nowhere beyond the limit, an upper bound of that, which is sooner known: the variance, a
-    concave function, is smallest at the ends of the integral.
+    If nowhere beyond the limits, an upper bound of that, which is sooner known: the variance, a
+    concave function, is smallest at the ends of the integral. Returns the sum over arms, too.
     """
     sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
     before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
@@ -232,38 +264,41 @@ def _alone_moved(evidence: Evidence, alone: Singles, limit: float, arms: slice =
     squares = counts * (means - common) ** 2 / evidence.own[arms]
     squares[:, (counts < FEW).any(axis=0)] = 0.0
     moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
-    if moved.max() <= limit:
-        return moved
+    if not limits.passed(moved, moved.sum(axis=1)):
+        return moved, moved.sum(axis=1)
     rate = 1.0 / at_common  # the integral by Simpson's rule, twice
     for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
         rate = rate + times / _variance(evidence, common + place * (means - common))
-    result: Floats = (squares * rate).sum(axis=0) / 6.0
-    return result
+    moved = (squares * rate).sum(axis=0) / 6.0
+    return moved, moved.sum(axis=1)
 
 
-def _company_moved(evidence: Evidence, company: Singles, limit: float) -> Floats:
+def _company_moved(evidence: Evidence, company: Singles, limits: Limits) -> tuple[Floats, Floats]:
     """The same for larger sets: 0 where weighted rewards have not moved along.
 
     Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
     be wrong: it is not too small on average, the variance being a concave function of the mean.
+    The sum is of what arms have moved otherwise than all: arms in the same sets move together.
     """
     sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
     parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
     counts = np.maximum(parts[0], 1.0)
     surprise = parts[1] / counts
-    gap = surprise[0] - surprise[1]
     # a few rewards of 0 or 1 that are unlike all before have a variance unlike theirs too
     _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
     noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
-    moved: Floats = gap**2 / (noise / counts).sum(axis=0)
-    if moved.max() <= limit:
-        return moved
+    errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
+    errors[(parts[0] < FEW).any(axis=0)] = 0.0
+    moved: Floats = errors**2
+    together = moved.sum(axis=1) - errors.sum(axis=1) ** 2 / errors.shape[1]
+    if not limits.passed(moved, together):
+        return moved, together
     w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
     weights = np.maximum(parts[3], 1e-12)
-    reward = parts[4] / weights
+    gap = parts[4, 0] / weights[0] - parts[4, 1] / weights[1]
     error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
     also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
-    also &= (gap * (reward[0] - reward[1]) > 0.0) & ((reward[0] - reward[1]) ** 2 > ALSO**2 * error)
-    return np.where(also, moved, 0.0)
+    also &= (errors * gap > 0.0) & (gap**2 > limits.some * error)
+    return np.where(also, moved, 0.0), together

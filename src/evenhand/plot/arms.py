@@ -9,7 +9,8 @@ from evenhand.account import Account
 from evenhand.checks import check_integer
 from evenhand.convergence import nearness
 from evenhand.learners import Learner
-from evenhand.plot.axes import COLOURS, INK, NORMAL_95, new_axes
+from evenhand.palette import DUE, GIVEN
+from evenhand.plot.axes import NORMAL_95, new_axes, own_look
 from evenhand.storage import load
 from evenhand.typing import Floats, Ints
 
@@ -50,9 +51,9 @@ def portrait(source: Source, *, most: int = 40, ax: "Axes | None" = None) -> "Ax
         low, high = near.ends[rows].T / k
         ax.barh(at, high - low, 0.9, low, color=BAND, label="truly due, 95 %")
     given = np.nan_to_num(account.given[rows] / k)
-    ax.barh(at, given, 0.45, color=INK, label="given so far")
+    ax.barh(at, given, 0.45, color=GIVEN[0], label="given so far")
     due = account.due[rows] / k
-    ax.plot(due, at, "|", color=COLOURS[1], markersize=12, markeredgewidth=2.5, label="due now")
+    ax.plot(due, at, "|", color=DUE[0], markersize=12, markeredgewidth=2.5, label="due now")
     _name(ax, account, rows)
     off = "" if near is None else f", about {near.distance:.1%} off truly due"
     ax.set_title(f"after {account.queries:,} queries{off}", loc="left", fontsize=10, pad=22)
@@ -94,7 +95,8 @@ def merits(source: Source, *, most: int = 40, ax: "Axes | None" = None) -> "Axes
     rows = rows[known[rows]]
     ax = _tall(ax, len(rows))
     at, error = np.arange(len(rows)), NORMAL_95 * np.nan_to_num(account.stderr[rows])
-    ax.errorbar(account.merit[rows], at, xerr=error, fmt="o", markersize=4, color=INK)
+    style = own_look(account.learner).line(linestyle="none", markersize=4)
+    ax.errorbar(account.merit[rows], at, xerr=error, **style)
     ax.axvline(0.0, color="#000000", linewidth=0.8)
     _name(ax, account, rows)
     word = "full-set value" if account.learner == "full-sets" else "merit"

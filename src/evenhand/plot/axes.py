@@ -2,13 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from evenhand.palette import SERIES, Look, look
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, SOFT = "#0072B2", "#9A9A9A"
-# Okabe and Ito's colours, told apart by the colour-blind
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+SOFT = "#9A9A9A"
 NORMAL_95 = 1.96  # a normal variable is within so many standard errors with probability 0.95
+STRANGER = Look(SERIES[0], SERIES[0], "o")  # a learner of one's own, alone in a picture
+
+
+def own_look(learner: str) -> Look:
+    """How a learner is drawn that is alone in a picture."""
+    return look(learner) or STRANGER
 
 
 def new_axes(ax: "Axes | None", width: float = 5.2, height: float = 4.2) -> "Axes":

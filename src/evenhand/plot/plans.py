@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evenhand.palette import LEARNERS
 from evenhand.planning import Outlook
-from evenhand.plot.axes import INK, SOFT, new_axes
+from evenhand.plot.axes import SOFT, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +34,9 @@ def outlook(found: Outlook, *, traffic: float | None = None, ax: "Axes | None" =
     'queries'
     """
     low, middle, high = np.quantile(found.distance, [0.1, 0.5, 0.9], axis=0)
-    ax = new_axes(ax)
-    ax.fill_between(found.queries, low, high, color=INK, alpha=0.2, linewidth=0)
-    ax.plot(found.queries, middle, color=INK, linewidth=1.8)
+    ax, colour = new_axes(ax), LEARNERS["even-hand"].colour
+    ax.fill_between(found.queries, low, high, color=colour, alpha=0.2, linewidth=0)
+    ax.plot(found.queries, middle, color=colour, linewidth=1.8)
     ax.axhline(found.within, color=SOFT, linewidth=1)
     title = f"{found.settled:.1%} off, as arms change" if found.changing else _title(found)
     ax.set(

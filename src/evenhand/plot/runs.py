@@ -8,7 +8,8 @@ from scipy.special import stdtrit
 
 from evenhand.checks import ROUNDING
 from evenhand.learners import Learner
-from evenhand.plot.axes import COLOURS, INK, NORMAL_95, SOFT, new_axes
+from evenhand.palette import SERIES, looks
+from evenhand.plot.axes import NORMAL_95, SOFT, new_axes, own_look
 from evenhand.policy import fair_policy
 from evenhand.simulation import Run
 from evenhand.typing import Bools, Floats, Ints
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MAX_LINES = 40  # arms that convergence draws
 MAX_SHOWN = 6  # arms that course draws, if none are chosen
 MAX_MARKS = 12  # changes of one kind that course labels
+MARKED = 8  # points of a curve that have a marker, about
 MAX_LABELS = 30  # arms whose names are written next to them
 
 
@@ -57,18 +59,16 @@ def exposure(source: Run | Learner, *, ax: "Axes | None" = None) -> "Axes":
     got, error = shown.selections / total, NORMAL_95 * np.sqrt(shown.k * shown.selections) / total
     beyond = 0.0 if shown.due_error is None else np.nan_to_num(shown.due_error[1])
     top = 1.08 * max((shown.due + beyond).max(), (got + error).max())
-    ax = new_axes(ax)
+    ax, look = new_axes(ax), own_look(shown.learner)
     ax.plot([0, top], [0, top], color=SOFT, linewidth=1, zorder=1)
     ax.errorbar(
         shown.due,
         got,
         xerr=shown.due_error,
         yerr=[np.minimum(error, got), error],
-        fmt="o",
-        markersize=4,
-        color=INK,
-        ecolor="#8FBFDD",
+        ecolor=(look.colour, 0.4),
         elinewidth=1.5,
+        **look.line(linestyle="none", markersize=4),
     )
     _label(ax, shown.names, shown.due, got)
     ax.set(
@@ -91,11 +91,14 @@ class _Exposure(NamedTuple):
     selections: Ints  # (m,)
     names: tuple[str, ...] | None
     title: str
+    learner: str
 
 
 def _of_run(run: Run) -> _Exposure:
     title = f"alignment {run.alignment:.3f} after {run.queries:,} queries"
-    return _Exposure(round(run.target.sum()), run.due, None, run.selections, run.names, title)
+    return _Exposure(
+        round(run.target.sum()), run.due, None, run.selections, run.names, title, run.learner
+    )
 
 
 def _of_learner(learner: Any) -> _Exposure:
@@ -114,7 +117,7 @@ def _of_learner(learner: Any) -> _Exposure:
     low, high = np.clip(scale * (merit + reach), 0.0, 1.0 / k)
     error = np.maximum([due - low, high - due], 0.0)
     title = f"{kind} after {learner.queries:,} queries"
-    return _Exposure(k, due, error, found.asked, found.names, title)
+    return _Exposure(k, due, error, found.asked, found.names, title, getattr(learner, "name", ""))
 
 
 def _label(ax: "Axes", names: tuple[str, ...] | None, x: Floats, y: Floats) -> None:
@@ -161,16 +164,17 @@ def regret(
     if not groups:
         raise ValueError("runs must hold at least one run, got none")
     ax = new_axes(ax)
-    for i, (name, group) in enumerate(groups.items()):
-        colour = COLOURS[i % len(COLOURS)]
+    drawn = looks([group[0].learner for group in groups.values()])
+    for look, (name, group) in zip(drawn, groups.items(), strict=True):
         queries, curves = group[0].checkpoints, np.array([run.regret for run in group])
         mean = curves.mean(axis=0)
-        ax.plot(queries, mean, color=colour, linewidth=1.8, label=name or None)
+        style = look.line(linewidth=1.8, markersize=4, markevery=max(1, len(queries) // MARKED))
+        ax.plot(queries, mean, label=name or None, **style)
         if len(group) > 1:
             stderr = curves.std(axis=0, ddof=1) / np.sqrt(len(group))
             half = stdtrit(len(group) - 1, 0.975) * stderr
             low = np.maximum(mean - half, 1e-3 * mean)  # a logarithm has no room for 0
-            ax.fill_between(queries, low, mean + half, color=colour, alpha=0.2, linewidth=0)
+            ax.fill_between(queries, low, mean + half, color=look.colour, alpha=0.2, linewidth=0)
     ax.set(xscale="log", yscale="log", xlabel="queries", ylabel="cumulative fairness regret")
     if any(groups):
         ax.legend(frameon=False)
@@ -277,7 +281,7 @@ def course(
     shown = _chosen(run, arms)
     ax = new_axes(ax, width=8.4)
     times = run.checkpoints
-    for arm, colour in zip(shown, COLOURS * (len(shown) // len(COLOURS) + 1), strict=False):
+    for arm, colour in zip(shown, SERIES * (len(shown) // len(SERIES) + 1), strict=False):
         here = _there(run, arm)
         due, given = (np.where(here, x[:, arm], np.nan) for x in (run.due_curve, run.given_curve))
         label = str(arm) if run.names is None else run.names[arm]

@@ -12,6 +12,7 @@ from evenhand.learners import Learner
 from evenhand.pages.charts import TimeChart, bars
 from evenhand.pages.render import render
 from evenhand.pages.words import number, percent
+from evenhand.palette import LEARNERS
 
 MOST = 300  # arms of a page, each with its reasons
 KINDS = {
@@ -23,13 +24,22 @@ KINDS = {
 
 
 class Table(NamedTuple):
-    """A table that a page shows besides: title, what it says, columns, rows of words, notes."""
+    """A table that a page shows besides: title, what it says, columns, rows of words, notes.
+
+    Rows may be those of learners, whose names say how to mark them.
+    """
 
     title: str
     about: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
+    learners: Sequence[str] = ()
+
+    @property
+    def signs(self) -> list[tuple[str, str]]:
+        """Marker and name of each row's learner."""
+        return [(LEARNERS[name].sign, name) for name in self.learners]
 
 
 def page(

@@ -58,6 +58,8 @@ class Run:
         asked.
     changes
         What happened in a world that changes, and when.
+    learner
+        The learner's name, such as ``"even-hand"``.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Run:
     due_curve: Floats | None = None
     given_curve: Floats | None = None
     changes: tuple[Change, ...] = ()
+    learner: str = ""
 
     @property
     def due(self) -> Floats:
@@ -219,6 +222,7 @@ class Record:
             due_curve=due,
             given_curve=given,
             changes=tuple(self.changes),
+            learner=getattr(self.learner, "name", ""),  # oracles have none
         )
 
     def _all_names(self) -> tuple[str, ...] | None:

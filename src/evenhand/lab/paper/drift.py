@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evenhand.lab.experiments import Experiment, Line, Panel
-from evenhand.lab.figures import COLOURS
+from evenhand.lab.figures import looks_of
 from evenhand.lab.ratios import log_ratio
+from evenhand.palette import SERIES
 from evenhand.typing import Floats, Ints
 
 COURSES = (
@@ -141,10 +142,11 @@ def course_figure(experiment: Experiment, results: pl.DataFrame) -> Figure:
     grid = figure.subplots(n, 2, squeeze=False)
     for (left, right), panel in zip(grid, experiment.panels, strict=True):
         found = courses(experiment, results, panel)
-        for i, (label, (_, one)) in enumerate(found.items()):
+        styles = looks_of(panel)
+        for label, (_, one) in found.items():
             steps = np.diff(one.marks, prepend=0)
             loss = np.nanmean(np.diff(one.regret, axis=1, prepend=0.0) / steps, axis=0)
-            left.plot(one.marks, loss, color=COLOURS[i], lw=1.2, label=label)
+            left.plot(one.marks, loss, label=label, **styles[label].line(lw=1.2, marker=""))
             for t in one.changes[0]:
                 left.axvline(t, color="grey", lw=0.6, ls=":")
         left.set(title=panel.title, ylabel="distance to fair", yscale="log")
@@ -174,7 +176,7 @@ def _due_and_given(axes: Axes, experiment: Experiment, results: pl.DataFrame, pa
     marks = np.array(row["marks"])
     due, given = (np.reshape(row[name], (len(marks), -1)) for name in ("due", "given"))
     shown = np.argsort(-np.ptp(due, axis=0), kind="stable")[:SHOWN]
-    for arm, colour in zip(shown, COLOURS, strict=False):
+    for arm, colour in zip(shown, SERIES, strict=False):
         there = due[:, arm] > 0.0
         lines = (np.where(there, x[:, arm], np.nan) for x in (due, given))
         for values, style in zip(lines, ("--", "-"), strict=True):

@@ -12,13 +12,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from evenhand import theory
 from evenhand.lab import figures
 from evenhand.lab.experiments import Experiment, Panel
-from evenhand.lab.figures import COLOURS, DASHES, MARKERS, STYLE, line_style, log_axes
+from evenhand.lab.figures import STYLE, line_style, log_axes, looks_of
 from evenhand.lab.paper.deployments import honesty, oracle
 from evenhand.lab.paper.differences import LOWEST, PER_DECADE
 from evenhand.lab.paper.drift import course_figure
 from evenhand.lab.paper.tables import timed
 from evenhand.lab.readings import Honesty
 from evenhand.lab.series import by_label, mean
+from evenhand.palette import SERIES, looks
 
 
 def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
@@ -27,11 +28,11 @@ def lower_bound(experiment: Experiment, results: pl.DataFrame) -> Figure:
     axes = figure.subplots()
     first, second = experiment.panels
     other = by_label(results, experiment, second)
-    for i, (label, one) in enumerate(by_label(results, experiment, first).items()):
+    styles = looks_of(first)
+    for label, one in by_label(results, experiment, first).items():
         if np.array_equal(one.horizons, other[label].horizons):
             worse = np.maximum(mean(one.regret), mean(other[label].regret))
-            style: Any = {"marker": MARKERS[i], "color": COLOURS[i], "ls": DASHES[i]}
-            axes.plot(one.horizons, worse, label=label, **style)
+            axes.plot(one.horizons, worse, label=label, **styles[label].line())
     m = int(first.game["m"])
     bound = [theory.lower_bound(m, first.k, h) for h in experiment.horizons]
     axes.plot(experiment.horizons, bound, color="black", lw=2, label="lower bound")
@@ -47,9 +48,10 @@ def timing(experiment: Experiment, results: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(8, 0.9 + 0.55 * len(runs)))
     axes = figure.subplots()
     places = np.arange(len(runs))[::-1]
-    axes.barh(places, [run.seconds for run in runs], color=COLOURS[1], height=0.5, label="here")
+    colours = [one.colour for panel in experiment.panels for one in looks_of(panel).values()]
+    axes.barh(places, [run.seconds for run in runs], color=colours, height=0.5, label="here")
     paper = [run.paper for run in runs]
-    axes.plot(paper, places, color=COLOURS[0], marker="D", ls="none", label="the paper")
+    axes.plot(paper, places, color="black", marker="|", ms=14, mew=2, ls="none", label="the paper")
     axes.set_yticks(places, [f"{run.panel}\n{run.label}" for run in runs], fontsize=7)
     axes.set(xscale="log", xlabel="seconds")
     axes.legend(fontsize=8)
@@ -63,7 +65,7 @@ def draw_differences(record: dict[str, Any]) -> Figure:
         figure = Figure(figsize=(7, 4))
         axes = figure.subplots()
         edges = 10.0 ** (LOWEST + np.arange(-1, len(record["counts"])) / PER_DECADE)
-        axes.stairs(record["counts"], edges, fill=True, color=COLOURS[1])
+        axes.stairs(record["counts"], edges, fill=True, color=SERIES[0])
         axes.set(
             xscale="log",
             yscale="log",
@@ -82,15 +84,14 @@ def claims_and_shares(experiment: Experiment, results: pl.DataFrame) -> Figure:
     figure = Figure(figsize=(4.2 * len(worlds), 8.4))
     grid = figure.subplots(3, len(worlds), sharex=True, squeeze=False)
     for column, panels in zip(grid.T, worlds.values(), strict=True):
-        drawn = 0
-        for panel in panels:
-            for line in panel.lines:
-                late = f", {panel.late} late" if panel.late else ""
-                found = honesty(experiment, results, panel, line)
-                _claims_line(column, found, f"{line.label}{late}", line_style(drawn))
-                drawn += 1
-        for i, line in enumerate(panels[0].lines):  # told late or not, the oracle is the same
-            style = line_style(i) | {"color": "black", "marker": ""}
+        both = [(panel, line) for panel in panels for line in panel.lines]
+        drawn = looks([line.config["kind"] for _, line in both])
+        for (panel, line), one in zip(both, drawn, strict=True):
+            late = f", {panel.late} late" if panel.late else ""
+            found = honesty(experiment, results, panel, line)
+            _claims_line(column, found, f"{line.label}{late}", line_style(one))
+        for line, one in zip(panels[0].lines, drawn, strict=False):  # late or not, it is the same
+            style = line_style(one) | {"color": "black", "marker": ""}
             best = oracle(experiment, results, panels[0], line)
             _claims_line(column[1:], best, f"oracle for {line.label}", style)
         column[0].set_title(panels[0].title)

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from evenhand.lab.earlier import with_earlier
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.paper.claims import check
 from evenhand.lab.paper.deployments import HONESTY, PAGES, honesty_rows, page_rows
 from evenhand.lab.paper.drift import COURSES, course_rows
 from evenhand.lab.paper.experiments import load_preset, preset_names
 from evenhand.lab.paper.figures import KINDS, draw_differences
+from evenhand.lab.paper.summary import summarise
 from evenhand.lab.paper.tables import FRACTIONS, TIMING, fractions, timing
 from evenhand.lab.report import Section, draw_section, keep, write_page
 from evenhand.lab.store import Store
@@ -20,9 +22,15 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
     results = Store(folder).read()
     sections, drawn = [], []
     for experiment in experiments or map(load_preset, preset_names()):
+        results, earlier = with_earlier(experiment, results)
         section = draw_section(experiment, results, folder, KINDS)
         if section is None:
             continue
+        if earlier:
+            section["note"] += (
+                f" Runs of an earlier release: {', '.join(earlier)}. This one draws other random "
+                "numbers, and its learners may have changed."
+            )
         if experiment.figure == "fractions":
             section["plain"] = {"head": FRACTIONS, "rows": fractions(experiment, results)}
         elif experiment.figure == "honesty":
@@ -44,7 +52,9 @@ def write_report(folder: Path, experiments: list[Experiment] | None = None) -> P
         differences = json.loads(path.read_text())
         sections.append(_differences(differences, folder))
     sections.sort(key=lambda s: (not s["name"].startswith("fig"), s["name"]))
-    return write_page(folder, results, sections, check(drawn, results, differences))
+    claims = check(drawn, results, differences)
+    summary = summarise(claims, max(results["horizon"].to_list())) if claims else None
+    return write_page(folder, results, sections, claims, summary)
 
 
 def _differences(record: dict[str, Any], folder: Path) -> Section:

@@ -1,0 +1,234 @@
+r"""Notices when what two arms bring together has changed, while each alone brings what it did.
+
+Larger sets are of four kinds: with both arms of a pair, with one of them, with the other, and with
+neither. With :math:`\bar y` the mean of a kind,
+
+.. math:: \bar y_{ab} - \bar y_{a \setminus b} - \bar y_{b \setminus a} + \bar y_{\emptyset}
+
+is by how much both bring more than each would. Before and after each boundary between two stretches
+of time it is compared twice: for surprises of sets as they were drawn, and for rewards weighted so
+that all sets of a size count alike, which are noisier, but do not move with the policy or the
+forecast. A pair has changed if surprises have moved, and weighted rewards along with them.
+
+Standard errors are by Bernstein's inequality or Hoeffding's, the sharper one, so that few rewards
+count for what they are. An interaction that moves leaves one pair and comes to another: so
+surprises of one pair are to be beyond what chance :math:`2 (1 + c) / n` leaves to one of all pairs,
+or those of two beyond what it leaves to two of them, n being the rewards so far and c the changes
+noticed. That is as rarely per reward as :mod:`evenhand.learners.watch`, which looks more often,
+takes an arm for changed.
+"""
+
+import numpy as np
+from scipy.special import chdtri
+
+from evenhand.exchange import Rows, SetPlan
+from evenhand.exchange.fields import ANY, COUNT, Field, Fields
+from evenhand.learners.stretches import joined, merged, next_ends
+from evenhand.typing import Floats, Ints, Singles, compiled
+
+MOST = 64  # arms up to which pairs are watched: of more, two are shown together too rarely
+RARELY = 8  # looks at arms per look at pairs, of which there are more
+
+
+def n_pairs(m: int) -> int:
+    """How many pairs of arms are watched."""
+    return m * (m - 1) // 2 if 2 <= m <= MOST else 0
+
+
+def fields(m: int) -> Fields:
+    """What is remembered of pairs."""
+    return {
+        "spans": Field(1, 2**62, (ANY,)),
+        "ends": Field(0, 2**62, (ANY,)),
+        "sums": Field(-1e30, 1e30, (ANY, _rows(m), 6)),
+        "now": Field(-1e300, 1e300),
+        "looked": COUNT,
+    }
+
+
+class Pairs:
+    """Sums of rewards of larger sets by stretches of time, oldest first.
+
+    Attributes
+    ----------
+    spans, ends
+        (l,) how many looks each stretch holds, and how many rewards had been told at its end.
+    sums
+        (l, p + 1 + m, 6) over larger sets with each pair, all of them, and those with each arm: 1,
+        the surprise e, weight w, w y, w y^2 and w^2, y being the reward.
+    now
+        (p + 1 + m, 6) the same since the start of the present stretch.
+    looked
+        Rewards told at the last look.
+    """
+
+    def __init__(self, m: int) -> None:
+        self.m = m
+        self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.sums, self.now = np.zeros((0, _rows(m), 6), np.float32), np.zeros((_rows(m), 6))
+        self.looked = 0
+
+    def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
+        """Add rewards (n, 1) of rows of one set each, skipping nan."""
+        if len(self.now):
+            scale = plan.k / (self.m * np.maximum(plan.marginals, 1e-300))
+            worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
+            add_sets(self.now, *rows, rewards, scale, worth, max(plan.gamma, 1e-4))
+
+    def due(self, told: int, interval: int) -> bool:
+        """Whether it is time for a look, if arms are looked at that often."""
+        return len(self.now) > 0 and told - self.looked >= RARELY * interval
+
+    def look(self, told: int, cuts: int) -> dict[int, int]:
+        """End the present stretch; return the arms of pairs that have changed, and since when."""
+        self.looked = told
+        spans, starts = merged([*self.spans.tolist(), 1])
+        self.spans, self.ends = np.array(spans), next_ends(self.ends, told, starts)
+        self.sums = joined(self.sums, self.now, starts)
+        self.now[:] = 0.0
+        if len(spans) < 2 or n_pairs(self.m) < 2:
+            return {}
+        chance = min(1.0, RARELY * (1 + cuts) / (4.0 * told))
+        moved = self.moved()
+        found: dict[int, int] = {}
+        both = np.column_stack(np.triu_indices(self.m, 1))
+        for place, pair in _changed(moved, chance):
+            since = int(self.ends[place])
+            found |= {arm: max(since, found.get(arm, 0)) for arm in both[pair].tolist()}
+        return found
+
+    def moved(self) -> Floats:
+        """How far pairs have moved at each boundary (l - 1, p), in squared standard errors."""
+        sums = np.cumsum(self.sums, axis=0, dtype=np.float64)
+        kinds = _kinds(np.stack([sums[:-1], sums[-1] - sums[:-1]]), self.m)  # before and after
+        n, e, w, wy, _, ww = np.moveaxis(kinds, -1, 0)
+        noise = _noise(sums[-1], self.m)[:, None, None]
+        gap, shares = _difference(e, n), 1.0 / np.maximum(n, 1.0)
+        error = (noise * shares).sum(axis=(0, 1)) + shares.max(axis=(0, 1)) * np.abs(gap) / 3.0
+        error = np.minimum(error, 0.25 * shares.sum(axis=(0, 1)))
+        moved = gap**2 / np.maximum(error, 1e-12)
+        also = _difference(wy, w)
+        error = (noise * ww / np.maximum(w, 1e-12) ** 2).sum(axis=(0, 1))
+        alike = (gap * also > 0.0) & (also**2 > chdtri(1, 0.5 / n_pairs(self.m)) * error)
+        return np.where(alike & (n >= 1.0).all(axis=(0, 1)), moved, 0.0)
+
+    def forget(self, columns: Ints) -> None:
+        """Know nothing of some arms."""
+        if len(self.now) and len(columns):
+            p = n_pairs(self.m)
+            gone = np.isin(np.column_stack(np.triu_indices(self.m, 1)), columns).any(axis=1)
+            for sums in (*self.sums, self.now):
+                sums[:p][gone] = sums[p + 1 + columns] = 0.0
+
+    def rearrange(self, source: Ints) -> None:
+        """Go on with other arms: newcomers where the source is -1 or a paused arm."""
+        old, self.m = self.m, len(source)
+        blank = np.zeros((len(self.sums) + 1, _rows(self.m), 6))
+        if n_pairs(old) and n_pairs(self.m):
+            stays = np.flatnonzero((source >= 0) & (source < old))
+            here, there = stays, source[stays]
+            upper = np.triu_indices(len(stays), 1)
+            places = [
+                np.concatenate([_places(m)[np.ix_(x, x)][upper], [n_pairs(m)], n_pairs(m) + 1 + x])
+                for m, x in ((self.m, here), (old, there))
+            ]
+            blank[:, places[0]] = np.append(self.sums, self.now[None], axis=0)[:, places[1]]
+        self.sums, self.now = blank[:-1].astype(np.float32), blank[-1]
+
+
+def _changed(moved: Floats, chance: float) -> list[tuple[int, int]]:
+    """Boundaries and pairs that moved (l - 1, p) beyond chance, one by one or the first two."""
+    p = moved.shape[1]
+    one, two = chdtri(1, chance / p), chdtri(2, chance / (p * (p - 1) / 2))
+    places, pairs = np.argmax(moved, axis=0), np.flatnonzero(moved.max(axis=0) > one)
+    found = [(int(places[pair]), pair) for pair in pairs.tolist()]
+    first = np.argsort(moved, axis=1)[:, -2:]
+    sums = np.take_along_axis(moved, first, axis=1).sum(axis=1)
+    place = int(np.argmax(sums))
+    if not found and sums[place] > two:
+        found = [(place, pair) for pair in first[place].tolist()]
+    return found
+
+
+def _rows(m: int) -> int:
+    return n_pairs(m) + 1 + m if n_pairs(m) else 0
+
+
+def _places(m: int) -> Ints:
+    """Place (m, m) of each pair in the order of the sums."""
+    result = np.zeros((m, m), np.int64)
+    upper = np.triu_indices(m, 1)
+    result[upper] = np.arange(n_pairs(m))
+    return result + result.T
+
+
+def _kinds(sums: Floats, m: int) -> Floats:
+    """Sums (..., p + 1 + m, n) of sets by kind (4, ..., p, n): both, one, the other, neither."""
+    p = n_pairs(m)
+    one, other = np.triu_indices(m, 1)
+    pair, every, arm = sums[..., :p, :], sums[..., p : p + 1, :], sums[..., p + 1 :, :]
+    first, second = arm[..., one, :] - pair, arm[..., other, :] - pair
+    return np.stack([pair, first, second, every - first - second - pair])
+
+
+def _difference(totals: Floats, counts: Floats) -> Floats:
+    """By how much pairs bring more (4, 2, l - 1, p), before less after."""
+    both, one, other, neither = totals / np.maximum(counts, 1e-12)
+    before, after = both - one - other + neither
+    return before - after
+
+
+def _noise(sums: Floats, m: int) -> Floats:
+    """Variance (4, p) of rewards of each kind; at least that of all sets with either arm."""
+    _, _, w, y, yy, _ = np.moveaxis(_kinds(sums, m), -1, 0)
+    own = yy / np.maximum(w, 1e-12) - (y / np.maximum(w, 1e-12)) ** 2
+    _, _, w, y, yy, _ = sums[n_pairs(m) + 1 :].T
+    arm = yy / np.maximum(w, 1e-12) - (y / np.maximum(w, 1e-12)) ** 2
+    return np.maximum(own, np.maximum(*arm[np.array(np.triu_indices(m, 1))]))
+
+
+@compiled
+def add_sets(
+    sums: Floats,
+    orders: Ints,
+    sizes: Ints,
+    weights: Floats,
+    rewards: Floats,
+    scale: Floats,
+    worth: Singles,
+    gamma: float,
+) -> None:
+    """Add larger sets to those of their pairs, of all, and of their arms.
+
+    A set's weight is that of any member times the member's ``scale``.
+    """
+    m = len(scale)
+    p = m * (m - 1) // 2
+    for i in range(len(orders)):
+        r, y = sizes[i, 0], rewards[i, 0]
+        if r < 2 or np.isnan(y):
+            continue
+        missed = 1.0
+        for j in range(r):
+            missed *= 1.0 - gamma * worth[orders[i, j]]
+        surprise = y - (1.0 - missed) / gamma
+        w = weights[i, 0] * scale[orders[i, 0]]
+        for j in range(r):
+            a = orders[i, j]
+            for h in range(-1, j + 1):  # all sets, those with a pair, and those with the arm
+                b = orders[i, h] if h >= 0 else a
+                low, high = min(a, b), max(a, b)
+                if low < high:
+                    place = low * (2 * m - 3 - low) // 2 + high - 1
+                elif h >= 0:
+                    place = p + 1 + a
+                elif j == 0:
+                    place = p
+                else:
+                    continue
+                sums[place, 0] += 1.0
+                sums[place, 1] += surprise
+                sums[place, 2] += w
+                sums[place, 3] += w * y
+                sums[place, 4] += w * y * y
+                sums[place, 5] += w * w
