@@ -1,7 +1,7 @@
 # make test  - set everything up, then lint, types, import contract and all tests
 # make docs  - the documentation, built strictly into site/, every link checked
 # make figures - the figures of the documentation, from docs/figures/draw.py
-# make demo  - set everything up, then a shop that is shared out fairly, and the paper's first figure to T = 3e4
+# make demo  - set everything up, then a shop that is shared out fairly, and the paper's first figure to T = 4e4
 # make paper - the experiments of the paper to T = 1e6, and a report: an hour or two
 # make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today; one part: make bench SECTIONS=designs
