@@ -60,8 +60,7 @@ format: $(READY)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable ".[lab,dev,serve-pg]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[lab,dev,serve-pg]"
 	touch $(READY)
 
 # a peer that cannot be installed is a row that says so; pyDVL needs an older numpy than ours
