@@ -1,7 +1,7 @@
 # make test  - set everything up, then lint, types, import contract and all tests
 # make docs  - the documentation, built strictly into site/, every link checked
 # make figures - the figures of the documentation, from docs/figures/draw.py
-# make demo  - set everything up, then a shop that is shared out fairly, and the paper's first figure to T = 3e4
+# make demo  - set everything up, then a shop that is shared out fairly, and the paper's first figure to T = 4e4
 # make paper - the experiments of the paper to T = 1e6, and a report: an hour or two
 # make slow  - the tests that take minutes
 # make bench - speed, in ratios against what people use today; one part: make bench SECTIONS=designs
@@ -60,8 +60,7 @@ format: $(READY)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable ".[lab,dev,serve-pg]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[lab,dev,serve-pg]"
 	touch $(READY)
 
 # a peer that cannot be installed is a row that says so; pyDVL needs an older numpy than ours

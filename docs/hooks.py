@@ -16,6 +16,11 @@ GROWTH = Path("benchmarks", "figures", "growth.svg")
 
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
+THIN = '<mspace width="0.17em"/>'
+BEFORE = re.compile(r"(</m[a-z]+>)(?=(?:<msub>)?<mi>(?:log|exp)</mi>)")
+ALONE = r"(?<!<msub>)(?<!<msup>)<mi>(?:log|exp)</mi>"  # an index must stay the second of its pair
+INDEXED = r"<msub><mi>log</mi><m[in]>\w+</m[in]></msub>"
+AFTER = re.compile(rf"({INDEXED}|{ALONE})(?=<m(?:i|frac|sqrt|under|sub|sup))")
 BIG = re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])")  # MathML stretches brackets by itself
 
 
@@ -35,4 +40,10 @@ def on_page_content(content: str, **_: Any) -> str:
 def mathml(latex: str, display: str) -> str:
     """MathML of a formula; a formula that cannot be read stops the build."""
     source = BIG.sub("", html.unescape(latex)).strip()
-    return convert(" ".join(source.split()), display=display)
+    return spaced(convert(" ".join(source.split()), display=display))
+
+
+def spaced(markup: str) -> str:
+    """Set functions apart from what they stand beside, as TeX does."""
+    markup = BEFORE.sub(lambda at: at[1] if at[1] == "</mo>" else at[1] + THIN, markup)
+    return AFTER.sub(lambda at: at[1] + THIN, markup)

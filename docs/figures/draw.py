@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.ticker import PercentFormatter
 
 import evenhand
 from evenhand import plot
@@ -182,6 +183,24 @@ def federated() -> Figure:
     return figure
 
 
+def rounds() -> Figure:
+    """How far clients' shares are from those due, as docs/figures/rounds.py measured it."""
+    found = json.loads(Path(__file__).with_name("rounds.json").read_text())
+    figure = Figure(figsize=(8.6, 3.7), layout="constrained")
+    both = figure.subplots(1, 2, sharey=True)
+    for axes, (label, curves) in zip(both, found["far"].items(), strict=True):
+        for (case, far), colour in zip(curves.items(), (BLUE, ORANGE, GREY), strict=True):
+            axes.plot(found["rounds"], far, "o-", color=colour, markersize=4, label=case)
+            axes.axhline(found["equal"][case], color=colour, lw=1, ls=":")
+        axes.set(xscale="log", ylim=(0, 0.27), xlabel="rounds", title=label)
+        axes.set_xticks(ticks := [50, 200, 1000, 5000], [str(t) for t in ticks])
+        axes.minorticks_off()
+    both[0].set_ylabel("exposure in the wrong place")
+    both[0].yaxis.set_major_formatter(PercentFormatter(1.0, 0))
+    both[1].legend(loc="lower left")
+    return figure
+
+
 def data_values() -> Figure:
     """Error of data values against calls, as docs/figures/data_values.py measured it."""
     found = json.loads(Path(__file__).with_name("data_values.json").read_text())
@@ -286,6 +305,7 @@ FIGURES = {
     "naive-draw": naive_draw,
     "capping": capping,
     "federated": federated,
+    "rounds": rounds,
     "data-values": data_values,
     "season": season,
     "portrait": portrait,

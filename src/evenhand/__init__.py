@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.simulation import Interrupted, Run, simulate
     from evenhand.storage import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AlreadyTold",

@@ -24,6 +24,7 @@ from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
 BLOCK = 2**13  # rows taken in at a time: what is seen of them then stays in the cache
+SPACE = 2**23  # bytes of kept sets at most: of many arms they would outweigh all other memory
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
 
@@ -49,9 +50,8 @@ def fields(m: int, k: int) -> Fields:
         "merit": number,
         "variance": Field(0.0),
         "gamma": Field(1e-4, 1e300),
-        "orders": Field(
-            -1, 2**31, (ANY, k), _sets, any_width=True
-        ),  # those beyond the arms are not read
+        # of orders, those beyond the arms are not read
+        "orders": Field(-1, 2**31, (ANY, k), _sets, any_width=True),
         "rewards": Field(-1e30, 1e30, (ANY,)),
         "keeping": Field(0, 1),
         "told": COUNT,
@@ -206,7 +206,7 @@ class Evidence:
 
         Not while rewards are taken in, so that it does not matter who takes in which.
         """
-        room = inference.BELIEFS.kept * self.m
+        room = min(inference.BELIEFS.kept * self.m, SPACE)
         if self.keeping and self.orders.nbytes > room:
             self.keeping = 0
             if self.orders.nbytes > 2.0 * room:

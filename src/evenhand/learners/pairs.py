@@ -28,6 +28,7 @@ from evenhand.typing import Floats, Ints, Singles, compiled
 
 MOST = 64  # arms up to which pairs are watched: of more, two are shown together too rarely
 RARELY = 8  # looks at arms per look at pairs, of which there are more
+ROOM = 512  # rewards taken in between two looks at arms: late in a run there are many
 
 
 def n_pairs(m: int) -> int:
@@ -43,6 +44,7 @@ def fields(m: int) -> Fields:
         "sums": Field(-1e30, 1e30, (ANY, _rows(m), 6)),
         "now": Field(-1e300, 1e300),
         "looked": COUNT,
+        "room": COUNT,
     }
 
 
@@ -60,17 +62,21 @@ class Pairs:
         (p + 1 + m, 6) the same since the start of the present stretch.
     looked
         Rewards told at the last look.
+    room
+        Rewards to take in until the next look at arms.
     """
 
     def __init__(self, m: int) -> None:
         self.m = m
         self.spans, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.sums, self.now = np.zeros((0, _rows(m), 6), np.float32), np.zeros((_rows(m), 6))
-        self.looked = 0
+        self.looked, self.room = 0, ROOM
 
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
         """Add rewards (n, 1) of rows of one set each, skipping nan."""
-        if len(self.now):
+        if len(self.now) and self.room:
+            rows, rewards = rows.pick(slice(self.room)), rewards[: self.room]
+            self.room -= len(rewards)
             scale = plan.k / (self.m * np.maximum(plan.marginals, 1e-300))
             worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
             add_sets(self.now, *rows, rewards, scale, worth, max(plan.gamma, 1e-4))

@@ -31,7 +31,7 @@ from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import pairs
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import binary_variance
-from evenhand.learners.pairs import Pairs
+from evenhand.learners.pairs import ROOM, Pairs
 from evenhand.learners.stretches import joined, merged, next_ends
 from evenhand.typing import Floats, Ints, Singles
 
@@ -167,7 +167,7 @@ class Watch:
 
     def look(self, evidence: Evidence) -> list[Cut]:
         """End the present stretch; find arms that have changed and forget what was before."""
-        self.looked = evidence.told
+        self.looked, self.pairs.room = evidence.told, ROOM
         self.end(evidence)
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
