@@ -85,14 +85,3 @@ def _shares(account: Account, merit: Floats, there: np.ndarray) -> Floats:
     floors = np.array([one.floor for one in account.groups])
     caps = np.array([one.cap for one in account.groups])
     return project(scores, Bounds(low, high, group, floors, caps), account.k)
-
-
-def rewards_until(distance: float, told: float, goal: float) -> float:
-    """How many more rewards it takes until a distance is within a goal, falling as 1/√n.
-
-    Examples
-    --------
-    >>> rewards_until(0.10, told=1000, goal=0.05), rewards_until(0.04, told=1000, goal=0.05)
-    (3000.0, 0.0)
-    """
-    return max(0.0, round(told * ((distance / goal) ** 2 - 1.0), 6))

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from evenhand.convergence import nearness, rewards_until
+from evenhand.convergence import nearness
 from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand
 from evenhand.policy import fair_policy
@@ -263,7 +263,8 @@ def test_the_distance_shrinks_and_arms_without_errors_say_nothing():
     few, many = (nearness(played(n)[1]).distance for n in (100, 1500))
     assert many < 0.6 * few
     assert nearness(EvenHand(m=4, k=2, seed=1).account()) is None
-    assert rewards_until(0.1, 100, 0.05) == pytest.approx(300.0)
+    assert pages_experiment.wait(0.1, 100, 1.0) == pytest.approx(300.0)
+    assert pages_experiment.wait(0.04, 100, 1.0) == 0.0
 
 
 def test_it_is_said_when_it_will_be_near():

@@ -10,7 +10,7 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.games import Carrier
 from evenhand.games.noise import Bernoulli
 from evenhand.learners import EvenHand
-from evenhand.learners.pairs import MOST, Pairs, _changed
+from evenhand.learners.pairs import MOST, ROOM, Pairs, _changed
 from tests.unit.test_roster import play
 
 M, K = 5, 3
@@ -27,6 +27,7 @@ def told(watch, n, rng, shift=0.0):
     both = (rows.orders == 0).any(axis=1) & (rows.orders == 1).any(axis=1)
     rewards = (rng.random(n) < 0.3 + shift * both).astype(float)[:, None]
     rewards[rng.random(n) < 0.05] = np.nan
+    watch.room = n
     watch.absorb(PLAN, rows, rewards)
     found = []
     for order, (r,), (y,) in zip(rows.orders, rows.sizes, rewards, strict=True):
@@ -92,6 +93,17 @@ def test_pairs_that_met_on_one_side_only_are_not_compared():
     watch.absorb(PLAN, Rows(order, np.array([[2]]), np.ones((1, K))), np.ones((1, 1)))
     watch.look(101, 0)
     assert not watch.moved().any()
+
+
+def test_no_more_than_there_is_room_for_is_taken_in():
+    rows, rewards = PLAN.draw(2 * ROOM, np.random.default_rng(4)), np.ones((2 * ROOM, 1))
+    whole, pieces = Pairs(M), Pairs(M)
+    whole.absorb(PLAN, rows, rewards)
+    for start in range(0, 2 * ROOM, 100):
+        part = slice(start, start + 100)
+        pieces.absorb(PLAN, rows.pick(part), rewards[part])
+    np.testing.assert_allclose(whole.now, pieces.now)
+    assert whole.now[10, 0] == (rows.sizes[:ROOM] > 1).sum()
 
 
 def test_one_pair_is_found_or_two_of_which_neither_would_be():

@@ -22,6 +22,7 @@ Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -93,12 +94,8 @@ class Limits(NamedTuple):
     @classmethod
     def of(cls, m: int, chance: float) -> "Limits":
         """Limits, in squared standard errors, that are passed with about this chance."""
-        together = SKEW * chdtri(min(m, BLOCK), min(chance * min(m, BLOCK) / m, 1.0))
-        return cls(2.0 * math.log(m / chance), float(together), 2.0 * math.log(2 * m))
-
-    def passed(self, moved: Floats, together: Floats) -> bool:
-        """Whether any is, at a boundary."""
-        return bool(moved.max() > self.one or together.max() > self.all)
+        together = SKEW * chdtri(m, min(chance, 1.0))
+        return cls(2.0 * math.log(m / chance), float(together), _one_of(m))
 
 
 class Watch:
@@ -173,8 +170,11 @@ class Watch:
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
         limits, cuts = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told)), []
-        for first in range(0, self.m, BLOCK):
-            cuts += self._cut(evidence, slice(first, first + BLOCK), limits)
+        most, together = self._together(evidence, exact=False)
+        if most > limits.one or together.max() > limits.all:
+            together[0] = self._together(evidence, exact=True)[1][0]  # company is compared as it is
+            for arms in self._blocks():
+                cuts += self._cut(evidence, arms, limits, together)
         if self.pairs.due(evidence.told, self.interval(evidence)):
             cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
         self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
@@ -188,10 +188,31 @@ class Watch:
         self.company[:, columns] = 0.0
         return [Cut(column, found[column], None) for column in columns]
 
-    def _cut(self, evidence: Evidence, arms: slice, limits: "Limits") -> list[Cut]:
+    def _blocks(self) -> Iterator[slice]:
+        return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
+
+    def _moved(self, evidence: Evidence, arms: slice, exact: bool) -> tuple["Moved", "Moved"]:
+        alone = _alone_moved(evidence, self.alone[:, arms], arms, exact=exact)
+        return alone, _company_moved(evidence, self.company[:, arms], exact=exact)
+
+    def _together(self, evidence: Evidence, *, exact: bool) -> tuple[float, Floats]:
+        """Return how far any arm has moved, and all together (2, l - 1), alone and in company.
+
+        What arms have moved alike does not count: those in the same sets move together.
+        """
+        most, sums = 0.0, np.zeros((2, 2, len(self.spans) - 1))
+        for arms in self._blocks():
+            for kind, (squares, total) in enumerate(self._moved(evidence, arms, exact)):
+                most = max(most, float(squares.max()))
+                sums[kind] += squares.sum(axis=1), total
+        return most, sums[:, 0] - sums[:, 1] ** 2 / self.m
+
+    def _cut(self, evidence: Evidence, arms: slice, limits: Limits, together: Floats) -> list[Cut]:
         """Find those of some arms that have changed and forget what was before."""
-        alone = _first(*_alone_moved(evidence, self.alone[:, arms], limits, arms), limits)
-        company = _first(*_company_moved(evidence, self.company[:, arms], limits), limits)
+        moved = self._moved(evidence, arms, exact=True)
+        alone, company = (
+            _first(one.squares, every, limits) for one, every in zip(moved, together, strict=True)
+        )
         cuts = []
         for place in np.flatnonzero(alone | company).tolist():
             by_itself, column = bool(alone[place]), arms.start + place
@@ -246,13 +267,28 @@ def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
     return np.where(changed, first + 1, 0)
 
 
-def _alone_moved(
-    evidence: Evidence, alone: Singles, limits: Limits, arms: slice = EVERY
-) -> tuple[Floats, Floats]:
-    """How far means of arms have moved at each boundary (l - 1, m), in squared standard errors.
+class Moved(NamedTuple):
+    """How far arms have moved at each boundary (l - 1, m), in squared standard errors.
 
-    If nowhere beyond the limits, an upper bound of that, which is sooner known: the variance, a
-    concave function, is smallest at the ends of the integral. Returns the sum over arms, too.
+    ``total`` (l - 1,) is the sum over arms of standard errors, where arms may move together.
+    """
+
+    squares: Floats
+    total: Floats
+
+
+def _one_of(m: int) -> float:
+    """Squared standard errors that one of so many arms may have by chance."""
+    return 2.0 * math.log(2 * m)
+
+
+def _alone_moved(
+    evidence: Evidence, alone: Singles, arms: slice = EVERY, *, exact: bool = True
+) -> Moved:
+    """How far means of arms have moved.
+
+    If not exact, an upper bound of that, which is sooner known: the variance, a concave function,
+    is smallest at the ends of the integral.
     """
     sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
     before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
@@ -263,22 +299,21 @@ def _alone_moved(
     means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
     squares = counts * (means - common) ** 2 / evidence.own[arms]
     squares[:, (counts < FEW).any(axis=0)] = 0.0
-    moved: Floats = (squares / np.minimum(at_common, _variance(evidence, means))).sum(axis=0)
-    if not limits.passed(moved, moved.sum(axis=1)):
-        return moved, moved.sum(axis=1)
+    none = np.zeros(len(before[0]))
+    if not exact:
+        rate = 1.0 / np.minimum(at_common, _variance(evidence, means))
+        return Moved((squares * rate).sum(axis=0), none)
     rate = 1.0 / at_common  # the integral by Simpson's rule, twice
     for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
         rate = rate + times / _variance(evidence, common + place * (means - common))
-    moved = (squares * rate).sum(axis=0) / 6.0
-    return moved, moved.sum(axis=1)
+    return Moved((squares * rate).sum(axis=0) / 6.0, none)
 
 
-def _company_moved(evidence: Evidence, company: Singles, limits: Limits) -> tuple[Floats, Floats]:
-    """The same for larger sets: 0 where weighted rewards have not moved along.
+def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) -> Moved:
+    """The same for larger sets: if exact, 0 where weighted rewards have not moved along.
 
     Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
     be wrong: it is not too small on average, the variance being a concave function of the mean.
-    The sum is of what arms have moved otherwise than all: arms in the same sets move together.
     """
     sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
     parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
@@ -289,10 +324,8 @@ def _company_moved(evidence: Evidence, company: Singles, limits: Limits) -> tupl
     noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
     errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
     errors[(parts[0] < FEW).any(axis=0)] = 0.0
-    moved: Floats = errors**2
-    together = moved.sum(axis=1) - errors.sum(axis=1) ** 2 / errors.shape[1]
-    if not limits.passed(moved, together):
-        return moved, together
+    if not exact:
+        return Moved(errors**2, errors.sum(axis=1))
     w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
@@ -300,5 +333,5 @@ def _company_moved(evidence: Evidence, company: Singles, limits: Limits) -> tupl
     gap = parts[4, 0] / weights[0] - parts[4, 1] / weights[1]
     error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
     also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
-    also &= (errors * gap > 0.0) & (gap**2 > limits.some * error)
-    return np.where(also, moved, 0.0), together
+    also &= (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
+    return Moved(np.where(also, errors**2, 0.0), np.where(also, errors, 0.0).sum(axis=1))

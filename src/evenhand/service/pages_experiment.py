@@ -8,7 +8,6 @@ from urllib.parse import quote
 import numpy as np
 
 from evenhand.account import figures as account_figures
-from evenhand.convergence import rewards_until
 from evenhand.pages import words
 from evenhand.pages.charts import Mark, TimeChart, bars, time_chart
 from evenhand.service import agreements, happenings, history, pages_overview, slices
@@ -200,7 +199,7 @@ def convergence(found: Standing, facts: pages_overview.Facts, now: float) -> lis
 
 def wait(distance: float, told: int, rate: float) -> float:
     """Seconds until shares are near, errors falling as 1/√n."""
-    return rewards_until(distance, told, GOAL) / rate
+    return max(0.0, told * ((distance / GOAL) ** 2 - 1.0)) / rate
 
 
 def charts(
