@@ -29,7 +29,10 @@ def next_ends(ends: Ints, now: int, starts: Ints) -> Ints:
 
 def joined(old: Singles, new: Floats, starts: Ints) -> Singles:
     """Stretches (l, m, n) and a new one (m, n), of which some are added up."""
-    result = np.zeros((len(starts), *new.shape), np.float32)
-    for place, sums in enumerate((*old, new.astype(np.float32))):
-        result[np.searchsorted(starts, place, "right") - 1] += sums
+    every, ends = (*old, new.astype(np.float32)), [*starts.tolist()[1:], len(old) + 1]
+    result = np.empty((len(starts), *new.shape), np.float32)
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
+        result[place] = every[start]
+        for more in every[start + 1 : end]:
+            result[place] += more
     return result

@@ -22,7 +22,7 @@ Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -169,12 +169,8 @@ class Watch:
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
-        limits, cuts = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told)), []
-        most, together = self._together(evidence, exact=False)
-        if most > limits.one or together.max() > limits.all:
-            together[0] = self._together(evidence, exact=True)[1][0]  # company is compared as it is
-            for arms in self._blocks():
-                cuts += self._cut(evidence, arms, limits, together)
+        limits = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told))
+        cuts = self._cut(self._alone(evidence, limits), self._company(evidence, limits))
         if self.pairs.due(evidence.told, self.interval(evidence)):
             cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
         self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
@@ -188,35 +184,34 @@ class Watch:
         self.company[:, columns] = 0.0
         return [Cut(column, found[column], None) for column in columns]
 
-    def _blocks(self) -> Iterator[slice]:
-        return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
-
-    def _moved(self, evidence: Evidence, arms: slice, exact: bool) -> tuple["Moved", "Moved"]:
-        alone = _alone_moved(evidence, self.alone[:, arms], arms, exact=exact)
-        return alone, _company_moved(evidence, self.company[:, arms], exact=exact)
-
-    def _together(self, evidence: Evidence, *, exact: bool) -> tuple[float, Floats]:
-        """Return how far any arm has moved, and all together (2, l - 1), alone and in company.
-
-        What arms have moved alike does not count: those in the same sets move together.
-        """
-        most, sums = 0.0, np.zeros((2, 2, len(self.spans) - 1))
-        for arms in self._blocks():
-            for kind, (squares, total) in enumerate(self._moved(evidence, arms, exact)):
-                most = max(most, float(squares.max()))
-                sums[kind] += squares.sum(axis=1), total
-        return most, sums[:, 0] - sums[:, 1] ** 2 / self.m
-
-    def _cut(self, evidence: Evidence, arms: slice, limits: Limits, together: Floats) -> list[Cut]:
-        """Find those of some arms that have changed and forget what was before."""
-        moved = self._moved(evidence, arms, exact=True)
-        alone, company = (
-            _first(one.squares, every, limits) for one, every in zip(moved, together, strict=True)
+    def _alone(self, evidence: Evidence, limits: Limits) -> Ints:
+        """Return the first stretch (m,) after each arm changed alone, 0 where it has not."""
+        return self._first(
+            limits,
+            lambda arms, exact: _alone_moved(evidence, self.alone[:, arms], arms, exact=exact),
         )
+
+    def _company(self, evidence: Evidence, limits: Limits) -> Ints:
+        """The same in company."""
+        return self._first(
+            limits, lambda arms, exact: _company_moved(evidence, self.company[:, arms], exact=exact)
+        )
+
+    def _first(self, limits: Limits, moved: Callable[[slice, bool], "Moved"]) -> Ints:
+        blocks = [slice(first, first + BLOCK) for first in range(0, self.m, BLOCK)]
+        most, together = _put_together((moved(arms, False) for arms in blocks), self.m)
+        if most <= limits.one and together.max() <= limits.all:
+            return np.zeros(self.m, np.int64)
+        exact = [moved(arms, True) for arms in blocks]
+        _, together = _put_together(exact, self.m)
+        return np.concatenate([_first(one.squares, together, limits) for one in exact])
+
+    def _cut(self, alone: Ints, company: Ints) -> list[Cut]:
+        """Forget what was before arms changed, in the stretches given."""
         cuts = []
-        for place in np.flatnonzero(alone | company).tolist():
-            by_itself, column = bool(alone[place]), arms.start + place
-            first = int((alone if by_itself else company)[place])
+        for column in np.flatnonzero(alone | company).tolist():
+            by_itself = bool(alone[column])
+            first = int((alone if by_itself else company)[column])
             if by_itself:
                 self.alone[:first, column] = 0.0
             self.company[:, column] = 0.0
@@ -270,11 +265,23 @@ def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
 class Moved(NamedTuple):
     """How far arms have moved at each boundary (l - 1, m), in squared standard errors.
 
-    ``total`` (l - 1,) is the sum over arms of standard errors, where arms may move together.
+    ``sums`` (2, l - 1) are over arms: those squares, and standard errors of arms that may move
+    together.
     """
 
     squares: Floats
-    total: Floats
+    sums: Floats
+
+
+def _put_together(moved: Iterable[Moved], m: int) -> tuple[float, Floats]:
+    """Return how far any arm has moved, and all of them (l - 1,).
+
+    What arms have moved alike does not count: those in the same sets move together.
+    """
+    most, sums = 0.0, np.zeros((2, 1))
+    for one in moved:
+        most, sums = max(most, float(one.squares.max())), sums + one.sums
+    return most, sums[0] - sums[1] ** 2 / m
 
 
 def _one_of(m: int) -> float:
@@ -299,14 +306,15 @@ def _alone_moved(
     means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
     squares = counts * (means - common) ** 2 / evidence.own[arms]
     squares[:, (counts < FEW).any(axis=0)] = 0.0
-    none = np.zeros(len(before[0]))
-    if not exact:
+    if exact:
+        rate = 1.0 / at_common  # the integral by Simpson's rule, twice
+        for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
+            rate = rate + times / _variance(evidence, common + place * (means - common))
+        rate = rate / 6.0
+    else:
         rate = 1.0 / np.minimum(at_common, _variance(evidence, means))
-        return Moved((squares * rate).sum(axis=0), none)
-    rate = 1.0 / at_common  # the integral by Simpson's rule, twice
-    for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
-        rate = rate + times / _variance(evidence, common + place * (means - common))
-    return Moved((squares * rate).sum(axis=0) / 6.0, none)
+    moved = (squares * rate).sum(axis=0)
+    return Moved(moved, np.stack([moved.sum(axis=1), np.zeros(len(moved))]))
 
 
 def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) -> Moved:
@@ -324,8 +332,9 @@ def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) 
     noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
     errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
     errors[(parts[0] < FEW).any(axis=0)] = 0.0
+    sums_over_arms = np.stack([(errors**2).sum(axis=1), errors.sum(axis=1)])
     if not exact:
-        return Moved(errors**2, errors.sum(axis=1))
+        return Moved(errors**2, sums_over_arms)
     w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
@@ -334,4 +343,4 @@ def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) 
     error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
     also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
     also &= (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
-    return Moved(np.where(also, errors**2, 0.0), np.where(also, errors, 0.0).sum(axis=1))
+    return Moved(np.where(also, errors**2, 0.0), sums_over_arms)
