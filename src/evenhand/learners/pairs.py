@@ -75,8 +75,9 @@ class Pairs:
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
         """Add rewards (n, 1) of rows of one set each, skipping nan."""
         if len(self.now) and self.room:
-            rows, rewards = rows.pick(slice(self.room)), rewards[: self.room]
-            self.room -= len(rewards)
+            told = np.flatnonzero(~np.isnan(rewards[:, 0]))[: self.room]
+            rows, rewards = rows.pick(told), rewards[told]
+            self.room -= len(told)
             scale = plan.k / (self.m * np.maximum(plan.marginals, 1e-300))
             worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
             add_sets(self.now, *rows, rewards, scale, worth, max(plan.gamma, 1e-4))
@@ -212,7 +213,7 @@ def add_sets(
     p = m * (m - 1) // 2
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
-        if r < 2 or np.isnan(y):
+        if r < 2:
             continue
         missed = 1.0
         for j in range(r):
