@@ -36,6 +36,13 @@ def refuse_truth(name: str, rule: str, value: Any) -> None:
         raise TypeError(f"{name} must be {rule}, got {bool(value)}; write {int(value)} if meant so")
 
 
+def check_truth(name: str, value: Any) -> bool:
+    """Return ``value`` as a bool; text such as "no" would be taken for True."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_integer(name: str, value: Any, minimum: int) -> int:
     """Return ``value`` as an int of at least ``minimum``."""
     number = as_integer(name, value)

@@ -115,3 +115,13 @@ def visit(browser, service):
     yield come
     for visitor in made:
         visitor.context.close()
+
+
+def listened(context, url):
+    """Open a page; return it, what it asked for, and what it complained of."""
+    seen, asked, wrong = context.new_page(), [], []
+    seen.on("request", lambda request: asked.append(request.url))
+    seen.on("console", lambda message: wrong.append(message.text))
+    seen.on("pageerror", lambda error: wrong.append(str(error)))
+    seen.goto(url)
+    return seen, asked, wrong

@@ -6,7 +6,7 @@ import pytest
 from evenhand.learners import EvenHand
 from evenhand.policy import Terms
 from evenhand.portrait import page
-from tests.browser.conftest import EVIL
+from tests.browser.conftest import EVIL, listened
 from tests.browser.test_browser import LOOKS, findings
 
 END = "</script></title><img src=x onerror='window.evil=1'>"
@@ -30,11 +30,7 @@ def file(tmp_path_factory):
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-phone"])
 def test_a_page_without_a_server(browser, file, look):
     context = browser.new_context(**look)
-    seen, asked, wrong = context.new_page(), [], []
-    seen.on("request", lambda request: asked.append(request.url))
-    seen.on("console", lambda message: wrong.append(message.text))
-    seen.on("pageerror", lambda error: wrong.append(str(error)))
-    seen.goto(file.as_uri())
+    seen, asked, wrong = listened(context, file.as_uri())
     assert seen.inner_text("h1") == END
     assert seen.evaluate("document.documentElement.scrollWidth") <= look["viewport"]["width"]
     seen.fill("#find", "SELLER")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import listened
 from tests.browser.test_browser import LOOKS, findings
 
 REPORT = Path(__file__).parents[2] / "docs" / "reproduction" / "report.html"
@@ -15,11 +16,7 @@ GROUND = "getComputedStyle(document.querySelector('figure')).backgroundColor"
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-phone"])
 def test_the_report_fits_and_asks_nobody(browser, look):
     context = browser.new_context(**look)
-    seen, asked, wrong = context.new_page(), [], []
-    seen.on("request", lambda request: asked.append(request.url))
-    seen.on("console", lambda message: wrong.append(message.text))
-    seen.on("pageerror", lambda error: wrong.append(str(error)))
-    seen.goto(REPORT.as_uri())
+    seen, asked, wrong = listened(context, REPORT.as_uri())
     width, phone = look["viewport"]["width"], look["color_scheme"] == "dark"
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
     assert (seen.evaluate(CUT_OFF) > 0) is phone  # tables fit a page, and scroll on a phone

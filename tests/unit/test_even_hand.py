@@ -447,3 +447,10 @@ def test_full_is_the_share_of_full_sets_and_half_of_the_others_hold_one_arm(tmp_
             EvenHand(8, 4, full=wrong, seed=1)
     with pytest.raises(ValueError, match="not both"):
         EvenHand(8, 4, full=0.9, sizes=[1, 1, 1, 1], seed=1)
+
+
+@pytest.mark.parametrize("watch", ["no", 0, None])
+def test_watching_is_on_or_off(watch):
+    with pytest.raises(TypeError, match="watch must be True or False"):
+        EvenHand(5, 2, watch=watch, seed=1)
+    assert EvenHand(5, 2, watch=np.bool_(False), seed=1).watch is False

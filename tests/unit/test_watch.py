@@ -18,6 +18,7 @@ from evenhand.learners.watch import (
     FEW,
     SHOWN,
     Limits,
+    Moved,
     Watch,
     _alone_moved,
     _first,
@@ -239,6 +240,23 @@ def test_a_change_of_one_arm_is_noticed_and_named():
     assert 0 < learner.evidence.start[4] <= change.queries
     assert not np.delete(learner.evidence.start, 4).any()
     assert learner.merit[4] > 1.5 * before
+
+
+def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
+    after = best(WORTH + 0.2 * (-1.0) ** np.arange(1, 11))
+    learner = play(EvenHand.restore(kept()), after, 1000, seed=2)
+    assert len({change.arm for change in learner.estimate().changes}) >= 2
+    limits = Limits.of
+    monkeypatch.setattr(Limits, "of", lambda *given: limits(*given)._replace(all=np.inf))
+    assert play(EvenHand.restore(kept()), after, 1000, seed=2).estimate().changes == ()
+
+
+def test_what_arms_move_alike_does_not_count():
+    watch = Watch(4, 3, SIZES)
+    errors = np.array([[1.0, 2.0, 0.5], [3.0, 3.0, 3.0]]), np.array([[1.5], [3.0]])
+    moved = [Moved(e**2, np.stack([(e**2).sum(axis=1), e.sum(axis=1)])) for e in errors]
+    every = np.concatenate(errors, axis=1)
+    np.testing.assert_allclose(watch._together(moved), 4 * every.var(axis=1))
 
 
 def test_who_does_not_watch_notices_nothing():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.account import Noticed
+from evenhand.checks import check_truth
 from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
@@ -140,7 +141,7 @@ class EvenHand(TermedLearner[SetPlan]):
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
-        self.watch = bool(watch)
+        self.watch = check_truth("watch", watch)
         self._watch = Watch(self.m, self.k, self.sizes)
         self._changes = np.zeros((0, 3), np.int64)  # queries, arm, and kind of those noticed
         self._away = np.zeros((0, 2))  # of paused arms, merits and errors believed beforehand

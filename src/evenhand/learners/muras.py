@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import theory
-from evenhand.checks import check_positive
+from evenhand.checks import check_positive, check_truth
 from evenhand.designs import DependentRounding, Design, Fitted, Uniform
 from evenhand.exchange import Marginals, Target
 from evenhand.exchange.fields import Field, Fields
@@ -93,7 +93,7 @@ class MURaS(GainSampler):
                 f"rounding must be one of {', '.join(d.__name__ for d in fitting)} of "
                 f"evenhand.designs, got {rounding!r}"
             )
-        self.shuffled, self.rounding = bool(shuffled), rounding
+        self.shuffled, self.rounding = check_truth("shuffled", shuffled), rounding
         self._remaining = np.full(self.m, self.samples)
         self._gains = Means(self.m)
         self._committed: Floats | None = None  # policy of the commit phase

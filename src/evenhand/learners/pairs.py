@@ -187,11 +187,24 @@ def _difference(totals: Floats, counts: Floats) -> Floats:
 
 def _noise(sums: Floats, m: int) -> Floats:
     """Variance (4, p) of rewards of each kind; at least that of all sets with either arm."""
-    _, _, w, y, yy, _ = np.moveaxis(_kinds(sums, m), -1, 0)
-    own = yy / np.maximum(w, 1e-12) - (y / np.maximum(w, 1e-12)) ** 2
-    _, _, w, y, yy, _ = sums[n_pairs(m) + 1 :].T
-    arm = yy / np.maximum(w, 1e-12) - (y / np.maximum(w, 1e-12)) ** 2
-    return np.maximum(own, np.maximum(*arm[np.array(np.triu_indices(m, 1))]))
+    arm = _variance(sums[n_pairs(m) + 1 :])
+    either = np.maximum(*arm[np.array(np.triu_indices(m, 1))])
+    return np.maximum(_variance(_kinds(sums, m)), either)
+
+
+def _variance(sums: Floats) -> Floats:
+    """Variance (...) of weighted rewards, from their sums (..., 6)."""
+    _, _, w, y, yy, _ = np.moveaxis(sums, -1, 0)
+    n = np.maximum(w, 1e-12)
+    result: Floats = yy / n - (y / n) ** 2
+    return result
+
+
+@compiled
+def add_one(cell: Floats, seen: tuple[float, float, float, float, float, float]) -> None:
+    """Add what was seen of one set."""
+    for d in range(6):
+        cell[d] += seen[d]
 
 
 @compiled
@@ -218,24 +231,12 @@ def add_sets(
         missed = 1.0
         for j in range(r):
             missed *= 1.0 - gamma * worth[orders[i, j]]
-        surprise = y - (1.0 - missed) / gamma
         w = weights[i, 0] * scale[orders[i, 0]]
+        seen = (1.0, y - (1.0 - missed) / gamma, w, w * y, w * y * y, w * w)
+        add_one(sums[p], seen)
         for j in range(r):
             a = orders[i, j]
-            for h in range(-1, j + 1):  # all sets, those with a pair, and those with the arm
-                b = orders[i, h] if h >= 0 else a
-                low, high = min(a, b), max(a, b)
-                if low < high:
-                    place = low * (2 * m - 3 - low) // 2 + high - 1
-                elif h >= 0:
-                    place = p + 1 + a
-                elif j == 0:
-                    place = p
-                else:
-                    continue
-                sums[place, 0] += 1.0
-                sums[place, 1] += surprise
-                sums[place, 2] += w
-                sums[place, 3] += w * y
-                sums[place, 4] += w * y * y
-                sums[place, 5] += w * w
+            add_one(sums[p + 1 + a], seen)
+            for h in range(j):
+                low, high = min(a, orders[i, h]), max(a, orders[i, h])
+                add_one(sums[low * (2 * m - 3 - low) // 2 + high - 1], seen)

@@ -22,7 +22,7 @@ Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -186,25 +186,43 @@ class Watch:
 
     def _alone(self, evidence: Evidence, limits: Limits) -> Ints:
         """Return the first stretch (m,) after each arm changed alone, 0 where it has not."""
-        return self._first(
-            limits,
-            lambda arms, exact: _alone_moved(evidence, self.alone[:, arms], arms, exact=exact),
-        )
+
+        def moved(exact: bool) -> list[Moved]:
+            return [
+                _alone_moved(evidence, self.alone[:, arms], arms, exact=exact)
+                for arms in self._blocks()
+            ]
+
+        bounds = moved(exact=False)
+        return self._changed(moved(exact=True) if self._passed(bounds, limits) else bounds, limits)
 
     def _company(self, evidence: Evidence, limits: Limits) -> Ints:
         """The same in company."""
-        return self._first(
-            limits, lambda arms, exact: _company_moved(evidence, self.company[:, arms], exact=exact)
-        )
+        moved = [_company_moved(evidence, self.company[:, arms]) for arms in self._blocks()]
+        return self._changed(moved, limits)
 
-    def _first(self, limits: Limits, moved: Callable[[slice, bool], "Moved"]) -> Ints:
-        blocks = [slice(first, first + BLOCK) for first in range(0, self.m, BLOCK)]
-        most, together = _put_together((moved(arms, False) for arms in blocks), self.m)
-        if most <= limits.one and together.max() <= limits.all:
+    def _blocks(self) -> Iterator[slice]:
+        return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
+
+    def _passed(self, moved: "list[Moved]", limits: Limits) -> bool:
+        """Whether any arm, or all of them together, have moved beyond the limits."""
+        most = max(float(one.squares.max()) for one in moved)
+        return bool(most > limits.one or self._together(moved).max() > limits.all)
+
+    def _together(self, moved: "list[Moved]") -> Floats:
+        """How far all arms have moved (l - 1,).
+
+        What they have moved alike does not count: those in the same sets move together.
+        """
+        squares, total = np.sum([one.sums for one in moved], axis=0)
+        result: Floats = squares - total**2 / self.m
+        return result
+
+    def _changed(self, moved: "list[Moved]", limits: Limits) -> Ints:
+        if not self._passed(moved, limits):
             return np.zeros(self.m, np.int64)
-        exact = [moved(arms, True) for arms in blocks]
-        _, together = _put_together(exact, self.m)
-        return np.concatenate([_first(one.squares, together, limits) for one in exact])
+        together = self._together(moved)
+        return np.concatenate([_first(one.squares, together, limits) for one in moved])
 
     def _cut(self, alone: Ints, company: Ints) -> list[Cut]:
         """Forget what was before arms changed, in the stretches given."""
@@ -273,17 +291,6 @@ class Moved(NamedTuple):
     sums: Floats
 
 
-def _put_together(moved: Iterable[Moved], m: int) -> tuple[float, Floats]:
-    """Return how far any arm has moved, and all of them (l - 1,).
-
-    What arms have moved alike does not count: those in the same sets move together.
-    """
-    most, sums = 0.0, np.zeros((2, 1))
-    for one in moved:
-        most, sums = max(most, float(one.squares.max())), sums + one.sums
-    return most, sums[0] - sums[1] ** 2 / m
-
-
 def _one_of(m: int) -> float:
     """Squared standard errors that one of so many arms may have by chance."""
     return 2.0 * math.log(2 * m)
@@ -317,8 +324,8 @@ def _alone_moved(
     return Moved(moved, np.stack([moved.sum(axis=1), np.zeros(len(moved))]))
 
 
-def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) -> Moved:
-    """The same for larger sets: if exact, 0 where weighted rewards have not moved along.
+def _company_moved(evidence: Evidence, company: Singles) -> Moved:
+    """The same for larger sets: 0 where weighted rewards have not moved along, but in the sums.
 
     Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
     be wrong: it is not too small on average, the variance being a concave function of the mean.
@@ -332,9 +339,6 @@ def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) 
     noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
     errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
     errors[(parts[0] < FEW).any(axis=0)] = 0.0
-    sums_over_arms = np.stack([(errors**2).sum(axis=1), errors.sum(axis=1)])
-    if not exact:
-        return Moved(errors**2, sums_over_arms)
     w, y, square, _ = sums[3:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
@@ -343,4 +347,5 @@ def _company_moved(evidence: Evidence, company: Singles, *, exact: bool = True) 
     error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
     also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
     also &= (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
-    return Moved(np.where(also, errors**2, 0.0), sums_over_arms)
+    over_arms = np.stack([(errors**2).sum(axis=1), errors.sum(axis=1)])
+    return Moved(np.where(also, errors**2, 0.0), over_arms)
