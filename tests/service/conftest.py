@@ -48,10 +48,10 @@ def postgresql(tmp_path_factory):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def new_postgresql(server):
+def new_postgresql(server, template="migrated"):
     """Return the URL of a new database on the server."""
     name = f"x{next(NUMBERS)}"
-    server.psql(f"create database {name} template migrated;")
+    server.psql(f"create database {name} template {template};")
     return server.get_uri().replace("/postgres?", f"/{name}?")
 
 
