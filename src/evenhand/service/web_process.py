@@ -13,6 +13,7 @@ import numpy as np
 import uvicorn
 
 from evenhand.service import parent
+from evenhand.service.connections import Server
 from evenhand.service.database import DATABASE, database
 from evenhand.service.logs import log_as_json
 from evenhand.service.openapi import description
@@ -60,7 +61,7 @@ def main() -> None:
         ssl_certfile=given.certificate,
         ssl_keyfile=given.private_key,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
 
     def stop() -> None:
         server.should_exit = True
