@@ -161,7 +161,7 @@ def test_heads_have_an_end(spy, endless):
 
 def test_the_server_looks_after_its_connections():
     server, looked = Server(uvicorn.Config(None)), []
-    server.server_state.connections.add(SimpleNamespace(look=looked.append))
+    server.server_state.connections = [SimpleNamespace(look=looked.append)]
 
     async def run():
         for tick in range(1, 21):
