@@ -153,7 +153,7 @@ class SQLiteConnection(Connection):
         # FULL, as in WAL mode NORMAL survives a killed process, but not a power cut
         for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
             self._db.execute(f"pragma {setting}")
-        self._turn = path.with_name(path.name + "-turn").open("w")
+        self._turn = locks.opened(path.with_name(path.name + "-turn"))
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return all its rows."""

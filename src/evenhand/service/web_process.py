@@ -5,6 +5,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
@@ -35,6 +36,12 @@ def warm() -> None:
     gc.freeze()  # the compiler's many objects stay: no need to look through them again
 
 
+def allow_connections() -> None:
+    """Take as many connections as this process may: the usual thousand are soon held open."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     """Answer until SIGTERM, or until the process that started this one is gone."""
     parser = argparse.ArgumentParser()
@@ -44,6 +51,7 @@ def main() -> None:
     parser.add_argument("--private-key")
     given = parser.parse_args()
     log_as_json()
+    allow_connections()
     sys.setswitchinterval(0.001)  # seconds that a commit which is done waits for the loop
     threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
     app = App(Worker(database(os.environ[DATABASE]), given.rate), description())
