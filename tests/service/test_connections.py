@@ -94,6 +94,21 @@ def test_a_known_head_means_what_it_meant(spy):
     asyncio.run(run())
 
 
+def test_heads_are_forgotten(spy):
+    async def run():
+        protocol, wire = spy()
+        for i in range(90):
+            protocol.data_received(HEAD + b"\r\nx: %d\r\n\r\n" % i)
+            assert said(wire) == [i]
+            assert 1 <= len(protocol._heads) <= quick.HEADS
+        protocol._heads.clear()
+        protocol.data_received(HEAD + b"\r\nx: " + b"y" * quick.HEAD_BYTES + b"\r\n\r\n")
+        assert said(wire) == [90]
+        assert protocol._heads == {}
+
+    asyncio.run(run())
+
+
 def test_chunks_are_never_taken_for_a_body(spy):
     async def run():
         protocol, wire = spy()
