@@ -215,6 +215,9 @@ def late(protocol, done):
     protocol.look(protocol.loop.time())
     assert not protocol.transport.said
     protocol.cycle.began -= PATIENCE
+    protocol.transport.pause_reading = lambda: None
+    protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")  # another request behind it
+    protocol._start_asgi_task = lambda *_: None
     protocol.look(protocol.loop.time())
 
 

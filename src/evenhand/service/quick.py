@@ -70,6 +70,7 @@ class Quick(Guarded):
         super().__init__(*given, **named)
         self._holding = False  # a request that is not yet known to be unusual
         self._general = False  # whether all are to go the general way
+        self._waiting: Waiting | None = None
         self._said: Headers = []
         self._body = b""
         self._heads: dict[bytes, Head] = {}
@@ -156,10 +157,9 @@ class Quick(Guarded):
 
     def look(self, now: float) -> None:
         """End what takes too long."""
-        cycle: Any = self.cycle
-        late = time.perf_counter() - PATIENCE
-        if isinstance(cycle, Waiting) and cycle.began < late:
-            self._recorded(cycle, SLOW)  # what the database does later does no harm
+        waiting = self._waiting
+        if waiting is not None and time.perf_counter() - waiting.began > PATIENCE:
+            self._recorded(waiting, SLOW)  # what the database does later does no harm
         super().look(now)
 
     def _go_generally(self) -> None:
@@ -196,7 +196,7 @@ class Quick(Guarded):
         if found is None:
             return False
         words, told = found
-        cycle = Waiting(words)
+        self._waiting = cycle = Waiting(words)
         self.cycle = cycle  # type: ignore[assignment]
         if told:
             self.app.worker.committer.tell_then(told, partial(self._recorded, cycle))
@@ -215,7 +215,7 @@ class Quick(Guarded):
             found = iter(result)
             status, head = 200, OK
             said = msgspec.json.encode({"results": [word or next(found) for word in cycle.words]})
-        cycle.response_complete = True
+        cycle.response_complete, self._waiting = True, None
         if not self.transport.is_closing():
             last = b"" if cycle.keep_alive else LAST
             self.transport.write(HEAD % (head, len(said), last) + said)
