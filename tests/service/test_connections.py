@@ -220,7 +220,15 @@ def test_a_key_behind_the_body_opens_nothing(service, q):
     chunks = b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
     assert sent(service, head + key + chunks + b"\r\n")[0][0] == 200
     assert sent(service, head + key + chunks + b"Idempotency-Key: a\r\n\r\n")[0][0] == 200
-    assert sent(service, head + chunks + key + b"\r\n")[0][0] == 401
+    for start in (head, head.replace(b" HTTP", b"?a=1 HTTP")):  # quickly, and the general way
+        assert sent(service, start + key + chunks + b"\r\n")[0][0] == 200
+        assert sent(service, start + chunks + key + b"\r\n")[0][0] == 401
+
+
+def test_an_old_client_is_told_that_its_connection_ends(service, q):
+    message = request(service, q, b"{}", "Connection: keep-alive", version="1.0")
+    ((status, names, _),) = sent(service, message)
+    assert (status, names[b"connection"]) == (200, b"close")
 
 
 def test_a_known_head_with_a_key_that_was_revoked(service, q):

@@ -74,7 +74,6 @@ class Quick(Guarded):
         self._said: Headers = []
         self._body = b""
         self._heads: dict[bytes, Head] = {}
-        self._begun = 0  # requests that began in what has just arrived
         self._last: Head | None = None  # of the last request that was answered here
 
     def data_received(self, data: bytes) -> None:
@@ -88,10 +87,10 @@ class Quick(Guarded):
             if self._answer(known.url, known.key, body):
                 return
             self._general = True
-        self._begun, self._last = 0, None
+        self._last = None
         super().data_received(data)
         self._general = False
-        if self._last and self._begun == 1 and not self.arriving and body == self._body:
+        if self._last and not self.arriving and body == self._body:  # nothing else was there
             self._remember(head, self._last)
 
     def _remember(self, head: bytes, meant: Head) -> None:
@@ -103,11 +102,6 @@ class Quick(Guarded):
     def _free(self) -> bool:
         """Whether a request can be answered at once: none before it waits, and the client reads."""
         return not self.waits and not self.flow.write_paused
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        super().on_message_begin()
-        self._begun += 1
 
     def on_headers_complete(self) -> None:
         """End a head."""
