@@ -1,7 +1,7 @@
 """The requests that come most, an ask for one row and a tell, answered by the protocol itself.
 
-They need no scope, no task and one write to the socket: about half of what the server alone
-spends on a request that does nothing. Whatever is not as usual about a request (no key, another
+They need no scope, no task and one write to the socket: less than what the server alone spends
+on a request that does nothing. Whatever is not as usual about a request (no key, another
 body, no row at hand) goes the general way, through the application, as if this were not here.
 """
 
