@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -48,10 +49,10 @@ def postgresql(tmp_path_factory):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def new_postgresql(server):
+def new_postgresql(server, template="migrated"):
     """Return the URL of a new database on the server."""
     name = f"x{next(NUMBERS)}"
-    server.psql(f"create database {name} template migrated;")
+    server.psql(f"create database {name} template {template};")
     return server.get_uri().replace("/postgres?", f"/{name}?")
 
 
@@ -75,3 +76,15 @@ def service(tmp_path_factory):
     running = Service(tmp_path_factory.mktemp("serve")).start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def q(service):
+    """The path where an experiment of the service is asked."""
+    new = {"name": "q", "arms": ["a", "b", "c", "d"], "k": 2, "seed": 2}
+    assert service.call("POST", "/v1/experiments", new)[0] == 201
+    path = "/v1/experiments/q/ask"
+    end = time.monotonic() + 20
+    while service.call("POST", path, {})[0] != 200 and time.monotonic() < end:
+        time.sleep(0.05)
+    return path

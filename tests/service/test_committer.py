@@ -74,6 +74,35 @@ def test_tellers_share_commits(tmp_path):
     assert with_committer(tmp_path, act, delay=0.02) < 40  # 20 if all go together
 
 
+def test_what_arrives_together_is_one_commit(tmp_path):
+    async def act(committer, experiment):
+        def told(row):
+            return committer.tell([Told(experiment, 0, row, 0.5)])
+
+        await asyncio.gather(*map(told, range(4)))  # the first may go alone: nobody was expected
+        await asyncio.gather(*map(told, range(4, 8)))
+        before = committer.commits
+        for first in range(8, 88, 4):
+            await asyncio.gather(*map(told, range(first, first + 4)))
+        together = committer.commits - before
+        return together, await told(88), await told(89)  # fewer than expected
+
+    assert with_committer(tmp_path, act) == (20, [tells.ACCEPTED], [tells.ACCEPTED])
+
+
+def test_one_who_cannot_hear_does_not_keep_it_from_others(tmp_path, caplog):
+    async def act(committer, experiment):
+        def deaf(words):
+            raise RuntimeError("gone")
+
+        committer.tell_then([Told(experiment, 0, 0, 0.5)], deaf)
+        committer.tell_then([Told(experiment, 0, 1, 0.5)], deaf)
+        return await committer.tell([Told(experiment, 0, 2, 0.5)])
+
+    assert with_committer(tmp_path, act, delay=0.02) == [tells.ACCEPTED]
+    assert [record.msg for record in caplog.records] == ["unheard", "unheard"]
+
+
 def test_every_teller_gets_the_words_of_its_rows(tmp_path):
     async def act(committer, experiment):
         rows = [[Told(experiment, 0, r, 0.5) for r in range(i, 400, 3)] for i in range(3)]

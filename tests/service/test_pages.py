@@ -98,6 +98,31 @@ def test_headers_keep_other_sites_out(service, inside, home):
     assert "immutable" in inside.send("GET", style)[1]["cache-control"]
 
 
+def test_a_login_leads_to_no_other_site(service, home):
+    for to, found in (
+        (home, home),
+        (f"{home}?sort=name", f"{home}?sort=name"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("/\t/evil.example", "/"),  # browsers drop the tab
+        ("/a\r\nx: y", "/"),
+        ("https://evil.example", "/"),
+    ):
+        browser = Browser(service)
+        form = {"csrf": browser.word("/login"), "key": service.key, "to": to}
+        status, headers, _ = browser.send("POST", "/login", form)
+        assert (status, headers["location"]) == (303, found)
+
+
+def test_cookies_of_strangers_take_no_time(service):
+    """Python's own parser of cookies takes half a minute for such a one, and all would wait."""
+    stranger, began = Browser(service), time.monotonic()
+    for cookie in ('evenhand="' + "\\" * 60_000 + '"', "a=1;" * 15_000, "evenhand=" + "x" * 60_000):
+        stranger.cookie = cookie
+        assert stranger.send("GET", "/")[0] == 303
+    assert time.monotonic() - began < 5.0
+
+
 def test_forms_need_their_word(service, inside, home):
     assert inside.send("POST", f"{home}/pause", {})[0] == 403
     assert inside.send("POST", f"{home}/pause", {"csrf": "0" * 40})[0] == 403

@@ -13,21 +13,11 @@ from uvicorn.server import ServerState
 from evenhand.service import keys
 from evenhand.service.committer import Unavailable
 from evenhand.service.metrics import Metrics
+from evenhand.service.pace import PATIENCE
 from evenhand.service.quick import Quick
 from evenhand.service.receipts import Signer
 
 QUICK = 'evenhand_requests_total{route="/v1/experiments/*/ask",status="200"}'
-
-
-@pytest.fixture(scope="module")
-def q(service):
-    new = {"name": "q", "arms": ["a", "b", "c", "d"], "k": 2, "seed": 2}
-    assert service.call("POST", "/v1/experiments", new)[0] == 201
-    path = "/v1/experiments/q/ask"
-    end = time.monotonic() + 20
-    while service.call("POST", path, {})[0] != 200 and time.monotonic() < end:
-        time.sleep(0.05)
-    return path
 
 
 def request(service, path, body, *headers, method="POST", version="1.1", key=None):
@@ -181,15 +171,15 @@ class Wire:
         return default
 
 
-async def told(*between):
+async def told(*between, repeated=1):
     """Send a tell, do something, have it recorded, or not; return the wire and the metrics."""
-    waiter = asyncio.get_running_loop().create_future()
+    waiters = []
     view = SimpleNamespace(id=1, archived=False, rewards={"low": 0.0, "high": 1.0})
     view.signer = Signer(1, ["ab" * 32])
     key = keys.Key(1, "k", frozenset(["ask"]), None, None, 100.0, 100.0)
     worker = SimpleNamespace(asked={}, told={b"/t": view}, loop=asyncio.get_running_loop())
-    worker.keyring = SimpleNamespace(of=lambda value: key)
-    worker.committer = SimpleNamespace(tell=lambda told: waiter)
+    worker.keyring = SimpleNamespace(by_hash=lambda digest: key)
+    worker.committer = SimpleNamespace(tell_then=lambda told, done: waiters.append(done))
     app = SimpleNamespace(worker=worker, metrics=Metrics())
     config = uvicorn.Config(
         app, interface="asgi3", log_config=None, access_log=False, ws="none", proxy_headers=False
@@ -198,24 +188,40 @@ async def told(*between):
     protocol, wire = Quick(config, ServerState(), {}), Wire()
     protocol.connection_made(wire)
     body = tells((view.signer.sign(0, 1), 1.0))
-    protocol.data_received(b"POST /t HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-    assert not wire.said  # nothing is acknowledged before it is recorded
+    head = b"POST /t HTTP/1.1\r\nauthorization: Bearer k\r\ncontent-length: %d\r\n\r\n" % len(body)
+    for _ in range(repeated):
+        wire.said = b""
+        protocol.data_received(head + body)
+        assert not wire.said  # nothing is acknowledged before it is recorded
+        assert len(waiters) == 1
+        done = waiters.pop()
+        if _ + 1 < repeated:
+            done(["accepted"])
+            assert wire.said.endswith(b'{"results":["accepted"]}')
     for act in between:
-        act(protocol, waiter)
-    await asyncio.sleep(0)
-    protocol._unset_keepalive_if_required()
+        act(protocol, done)
     return wire, app.metrics.requests
 
 
-def recorded(protocol, waiter):
-    waiter.set_result(["accepted"])
+def recorded(protocol, done):
+    done(["accepted"])
 
 
-def failed(protocol, waiter):
-    waiter.set_exception(Unavailable("away"))
+def failed(protocol, done):
+    done(Unavailable("away"))
 
 
-def lost(protocol, waiter):
+def late(protocol, done):
+    protocol.look(protocol.loop.time())
+    assert not protocol.transport.said
+    protocol.cycle.began -= PATIENCE
+    protocol.transport.pause_reading = lambda: None
+    protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")  # another request behind it
+    protocol._start_asgi_task = lambda *_: None
+    protocol.look(protocol.loop.time())
+
+
+def lost(protocol, done):
     protocol.transport.close()
     protocol.connection_lost(None)
 
@@ -237,6 +243,13 @@ def test_a_tell_is_answered_when_it_is_recorded_even_at_the_end():
     assert b"sending the same again is safe" in wire.said
     assert not wire.closed
     assert counted == {(route, 503): 1}
+    wire, counted = asyncio.run(told(late, recorded))
+    assert wire.said.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert wire.said.count(b"HTTP/1.1") == 1  # and no word of what came too late
+    assert counted == {(route, 503): 1}
     wire, counted = asyncio.run(told(lost, recorded))
     assert wire.said == b""
     assert counted == {(route, 200): 1}
+    wire, counted = asyncio.run(told(recorded, repeated=3))  # by a head that is known
+    assert wire.said.endswith(b'{"results":["accepted"]}')
+    assert counted == {(route, 200): 3}

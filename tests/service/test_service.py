@@ -80,6 +80,16 @@ def test_the_same_idempotency_key_gives_the_same_rows(service, x):
     assert ask(service, x, 3, Idempotency_Key="k2") != first
     status, said = service.call("POST", f"{x}/ask", {"n": 4}, Idempotency_Key="k1")
     assert (status, said["title"]) == (409, "Conflict")
+    other = service.call("POST", "/v1/keys", {"name": "other", "scopes": ["ask"]})[1]["key"]
+    status, said = service.call("POST", f"{x}/ask", {"n": 3}, key=other, Idempotency_Key="k1")
+    ids = {row["id"] for row in first}
+    assert ids.isdisjoint(row["id"] for row in said["decisions"])  # else it could tell of them
+
+
+def test_files_are_for_their_owner_alone(service):
+    """Whoever may read a file can lock it, and hold up all commits."""
+    for file in service.folder.glob("evenhand.*"):
+        assert file.stat().st_mode & 0o077 == 0, file
 
 
 def test_what_is_learnt_can_be_read(service, x):

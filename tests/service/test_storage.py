@@ -1,6 +1,7 @@
 """Log, replica, folder: the same bits from the log, whatever fails on the way."""
 
 import contextlib
+import gzip
 import random
 import sqlite3
 import tempfile
@@ -511,12 +512,21 @@ def test_rows_drawn_elsewhere_have_the_weights_of_their_plan():
 
 
 def test_a_running_experiment_of_the_first_release_goes_on(source, postgresql, tmp_path):
-    """Stored with rows out and rewards not yet counted; drawn here with the same bits or not."""
-    kept = Path(__file__).with_name("data") / "first.gz"
+    """Stored with rows out and rewards not yet counted; drawn here with the same bits or not.
+
+    Its tables are those of the first release, with a point over time that has no place in later
+    ones: migrations find data in them.
+    """
+    kept = gzip.decompress((Path(__file__).with_name("data") / "first.gz").read_bytes())
+    head, stats, rest = kept.partition(b'{"table": "stats", "columns": ["exp", "at", "data"]}\n')
+    old = tmp_path / "old.gz"
+    old.write_bytes(gzip.compress(head + stats + b'[1, 5.0, {"hex": "00"}]\n' + rest))
     place = database(str(tmp_path / "old.db"))
     if source.many_hosts:
-        place = database(new_postgresql(postgresql))
-    upkeep.restore(kept, place)
+        place = database(new_postgresql(postgresql, "template1"))
+        with pytest.raises(ValueError, match="must be new, but it has tables already"):
+            upkeep.restore(old, source)
+    assert upkeep.restore(old, place) == upkeep.backup(place, tmp_path / "new.gz") + 1
     c = place.connect()
     told = c.execute("select count(*) from tells where reward is not null")[0][0]
     seat = seated(c, 1)
@@ -526,6 +536,34 @@ def test_a_running_experiment_of_the_first_release_goes_on(source, postgresql, t
     assert seat.replica.tally.told > told > 30
     assert 12 in seat.replica.learner.roster.ids
     assert check.check(c, 1).wrong == []
+    c.close()
+
+
+def test_a_database_of_a_newer_release_is_refused(source, c, tmp_path):
+    with c.transaction():
+        c.execute("update alembic_version set version_num='9999'")
+    upkeep.backup(source, tmp_path / "newer.gz")
+    for work in (
+        source.migrate,
+        lambda: upkeep.restore(tmp_path / "newer.gz", database(str(tmp_path / "z.db"))),
+    ):
+        with pytest.raises(ValueError, match="'9999'; it is a newer release's"):
+            work()
+
+
+def test_a_backup_is_taken_before_the_new_release_has_run(tmp_path):
+    old = database(str(tmp_path / "old.db"))
+    old.migrate("0001")
+    c = old.connect()
+    with c.transaction():
+        _, token = keys.issue(c, "mine", ["ask"])
+    c.close()
+    assert upkeep.backup(old, tmp_path / "old.gz") == 1
+    new = database(str(tmp_path / "new.db"))
+    assert upkeep.restore(tmp_path / "old.gz", new) == 1
+    c = new.connect()
+    assert bytes(keys.read(c)[0][2]) == keys.hashed(token.encode())
+    assert c.execute("select count(*) from traces") == [(0,)]
     c.close()
 
 

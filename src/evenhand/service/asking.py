@@ -68,12 +68,16 @@ def render(view: View, drawn: list[Drawn]) -> bytes:
 
 
 async def _ask_once(request: Request, view: View, n: int, twice: str) -> Answer:
-    """Answer a request that may be sent again with the same rows, whichever worker gets it."""
+    """Answer a request that may be sent again with the same rows, whichever worker gets it.
+
+    Only to the same key: others who guess what it sends must not get the receipts of its rows.
+    """
     if not 1 <= len(twice) <= 200:
         raise Problem(400, f"Idempotency-Key must have 1 to 200 characters, got {len(twice)}")
     drawn = await _draw(request.worker, view, n)
     answer = await _rendered(request.worker, view, drawn)
     digest = hashlib.sha256(b"%d" % n).digest()
+    own = f"{request.key.id}:{twice}"
     learnt = [d for d in drawn if d.learns]
     waits = view.rewards.get("activation") == "ask"
 
@@ -81,14 +85,14 @@ async def _ask_once(request: Request, view: View, n: int, twice: str) -> Answer:
         new = c.change(
             "insert into requests(exp, key, digest, answer, at) "
             f"values(?,?,?,?,{c.now}) on conflict do nothing",
-            (view.id, twice, digest, answer),
+            (view.id, own, digest, answer),
         )
         if new:
             if waits:
                 _write_shown(c, view.id, learnt)
             return digest, answer
         found = c.execute(
-            "select digest, answer from requests where exp=? and key=?", (view.id, twice)
+            "select digest, answer from requests where exp=? and key=?", (view.id, own)
         )
         return bytes(found[0][0]), bytes(found[0][1])
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from evenhand.service import tells
@@ -18,6 +20,7 @@ PAUSE = 0.05  # seconds between tries to connect
 LATER = 0.01  # seconds that work waits for a commit that is made anyway
 SHARE = 0.25  # of the last commit's time that the next waits for clients who are due again
 LONGEST = 0.002  # seconds of such waiting
+log = logging.getLogger(__name__)
 
 
 class Unavailable(RuntimeError):  # noqa: N818
@@ -25,9 +28,9 @@ class Unavailable(RuntimeError):  # noqa: N818
 
 
 class Work(NamedTuple):
-    """Rewards to record, or a function of the connection; and who waits for it."""
+    """Rewards to record, or a function of the connection; and who is to hear of it."""
 
-    waiter: "asyncio.Future[Any]"
+    done: Callable[[Any], None]
     told: list[Told]
     function: Callable[[Connection], Any] | None
 
@@ -36,9 +39,10 @@ class Committer:
     """Groups commits. What it answers is durable.
 
     Work is handed over by the event loop and done by the thread: deques are safe between them, and
-    the thread is woken once per commit, not once per request. Clients who wait for each other's
-    commits would fall into two groups that take turns; so the thread waits a little for as many as
-    were there around the last commit. One client alone is not kept waiting.
+    the thread is woken once per commit, not once per request: when as many are there as around the
+    last commit, or when the loop has read all that has arrived. Clients who wait for each other's
+    commits would fall into two groups that take turns; so the thread then waits a little for the
+    others. One client alone is not kept waiting.
     """
 
     def __init__(self, source: Database, loop: asyncio.AbstractEventLoop) -> None:
@@ -55,26 +59,37 @@ class Committer:
 
     def tell(self, told: list[Told]) -> "asyncio.Future[list[str]]":
         """Record rewards; the future has a word for each."""
-        return self._submit(told, None)
+        waiter = self._loop.create_future()
+        self.tell_then(told, partial(_settle, waiter))
+        return waiter
+
+    def tell_then(self, told: list[Told], done: Callable[[list[str] | Unavailable], None]) -> None:
+        """Record rewards; then have the loop call a function with a word for each."""
+        self._submit(Work(done, told, None))
 
     def do(self, function: Callable[[Connection], Any]) -> "asyncio.Future[Any]":
         """Call a function inside the next transaction."""
-        return self._submit([], function)
+        waiter = self._loop.create_future()
+        self._submit(Work(partial(_settle, waiter), [], function))
+        return waiter
 
     def do_later(self, function: Callable[[Connection], Any]) -> "asyncio.Future[Any]":
         """Call a function inside a transaction that is made anyway, if one comes soon."""
         waiter = self._loop.create_future()
-        self._later.append(Work(waiter, [], function))
+        self._later.append(Work(partial(_settle, waiter), [], function))
         self._loop.call_later(LATER, self.hurry)
         return waiter
 
-    def _submit(self, told: list[Told], function: Callable[[Connection], Any] | None) -> Any:
-        waiter = self._loop.create_future()
-        self._soon.append(Work(waiter, told, function))
-        if self._gathering and len(self._soon) >= self._expected:
+    def _submit(self, work: Work) -> None:
+        self._soon.append(work)
+        if len(self._soon) < self._expected:
+            if not self._rung:
+                self._rung = True
+                self._loop.call_soon(self._bell.put, None)  # others may have arrived with this one
+        elif self._gathering:
             self._bell.put(None)
-        self.hurry()
-        return waiter
+        else:
+            self.hurry()
 
     def hurry(self) -> None:
         """Wake the thread."""
@@ -103,10 +118,9 @@ class Committer:
         if not self._soon and not self._stopping:
             self._bell.get()
         self._gathering = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._bell.get_nowait()  # rung for those who are seen now
-        if len(self._soon) < self._expected and not self._stopping:
+        while not self._bell.empty():
+            self._bell.get_nowait()  # rung for those who are seen now
+        if 0 < len(self._soon) < self._expected and not self._stopping:
             with contextlib.suppress(queue.Empty):
                 self._bell.get(timeout=self._patience)
         self._gathering = False
@@ -166,9 +180,16 @@ def _taken(waiting: deque[Work], most: int) -> list[Work]:
 
 def _finish(results: list[tuple[Work, Any]]) -> None:
     for work, result in results:
-        if work.waiter.done():  # who asked has gone
-            continue
-        if isinstance(result, Exception):
-            work.waiter.set_exception(result)
-        else:
-            work.waiter.set_result(result)
+        try:
+            work.done(result)
+        except Exception:  # the others are to hear of theirs
+            log.exception("unheard")
+
+
+def _settle(waiter: "asyncio.Future[Any]", result: Any) -> None:
+    if waiter.done():  # who asked has gone
+        return
+    if isinstance(result, Exception):
+        waiter.set_exception(result)
+    else:
+        waiter.set_result(result)

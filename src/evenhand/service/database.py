@@ -26,6 +26,7 @@ ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
 if psycopg is not None:
     ERRORS += (psycopg.Error,)
 PATIENCE = 30.0  # seconds that a statement may take or wait
+NEWEST = "head"  # schema of this release, as migrations call it
 
 
 class Connection(ABC):
@@ -91,8 +92,8 @@ class Database(ABC):
         """Open a connection."""
 
     @abstractmethod
-    def migrate(self) -> None:
-        """Bring the schema to what this release needs."""
+    def migrate(self, schema: str = NEWEST) -> None:
+        """Bring the schema to what this release needs, or to an older one."""
 
 
 def database(url: str) -> Database:
@@ -126,13 +127,13 @@ class SQLite(Database):
         """Open a connection."""
         return SQLiteConnection(self.path)
 
-    def migrate(self) -> None:
-        """Bring the schema to what this release needs."""
+    def migrate(self, schema: str = NEWEST) -> None:
+        """Bring the schema to what this release needs, or to an older one."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"folder {self.path.parent} does not exist; make it first")
         self.path.touch(mode=0o600)  # it holds the secrets that sign receipts
         self.connect().close()
-        _upgrade(self.url)
+        _upgrade(self.url, schema)
 
 
 class SQLiteConnection(Connection):
@@ -152,7 +153,7 @@ class SQLiteConnection(Connection):
         # FULL, as in WAL mode NORMAL survives a killed process, but not a power cut
         for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
             self._db.execute(f"pragma {setting}")
-        self._turn = path.with_name(path.name + "-turn").open("w")
+        self._turn = locks.opened(path.with_name(path.name + "-turn"))
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return all its rows."""
@@ -211,12 +212,12 @@ class PostgreSQL(Database):
         """Open a connection."""
         return PostgreSQLConnection(self.url)
 
-    def migrate(self) -> None:
-        """Bring the schema to what this release needs; one host at a time."""
+    def migrate(self, schema: str = NEWEST) -> None:
+        """Bring the schema to what this release needs, or to an older one; one host at a time."""
         guard = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
         with guard:
             guard.execute("select pg_advisory_lock(hashtext('evenhand migrations'))")
-            _upgrade(self.url.replace("postgresql://", "postgresql+psycopg://", 1))
+            _upgrade(self.url.replace("postgresql://", "postgresql+psycopg://", 1), schema)
 
 
 class PostgreSQLConnection(Connection):
@@ -277,10 +278,16 @@ def _in_psycopg(statement: str) -> str:
     return statement.replace("?", "%s")
 
 
-def _upgrade(url: str) -> None:
-    """Run the migrations that a database has not seen."""
+def schema_of(c: Connection) -> str:
+    """Return the number of the last migration that a database has seen."""
+    return str(c.execute("select version_num from alembic_version")[0][0])
+
+
+def _upgrade(url: str, schema: str) -> None:
+    """Run the migrations that a database has not seen, up to one."""
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
@@ -289,7 +296,13 @@ def _upgrade(url: str) -> None:
     config.set_main_option("path_separator", "os")
     with create_engine(url, poolclass=NullPool).begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, schema)
+        except CommandError as error:
+            raise ValueError(
+                f"the schema must be one that this release knows, but {error}; it is a newer "
+                "release's: install that one"
+            ) from None
 
 
 def wait_for(source: Database, seconds: float) -> Connection:

@@ -111,7 +111,7 @@ class Keyring:
 
     def by_token(self, token: str) -> Key | None:
         """Return a valid key."""
-        return self._keys.get(hashed(token.encode()))
+        return self.by_hash(hashed(token.encode()))
 
     def find(self, headers: list[tuple[bytes, bytes]]) -> Key | None:
         """Return the key of a request, if it has a valid one.
@@ -126,9 +126,19 @@ class Keyring:
 
     def of(self, value: bytes | None) -> Key | None:
         """Return the key of an ``Authorization`` header."""
-        if value is None or value[:7].lower() != b"bearer ":
-            return None
-        return self._keys.get(hashed(value[7:]))
+        digest = bearer(value)
+        return None if digest is None else self.by_hash(digest)
+
+    def by_hash(self, digest: bytes) -> Key | None:
+        """Return a valid key."""
+        return self._keys.get(digest)
+
+
+def bearer(value: bytes | None) -> bytes | None:
+    """Return the hash of the key in an ``Authorization`` header."""
+    if value is None or value[:7].lower() != b"bearer ":
+        return None
+    return hashed(value[7:])
 
 
 def read(c: Connection) -> list[tuple[Any, ...]]:

@@ -1,5 +1,7 @@
 """Locks on files, which the kernel frees when a process dies."""
 
+import os
+from pathlib import Path
 from typing import IO, Any
 
 try:
@@ -9,6 +11,11 @@ except ImportError:
         "the service locks files the POSIX way, so it runs on Linux; "
         "on Windows run it in WSL or in a container"
     ) from None
+
+
+def opened(path: Path) -> IO[str]:
+    """Open a file to lock, for its owner alone: whoever may read it can lock it too."""
+    return open(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def lock(file: IO[Any]) -> None:

@@ -105,7 +105,7 @@ def _operation(route: Route, bodies: dict[Any, Any], path: str) -> dict[str, Any
             {
                 "name": "Idempotency-Key",
                 "in": "header",
-                "description": "The same key returns the same rows.",
+                "description": "The same value, sent with the same key, returns the same rows.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200},
             }
         ]

@@ -1,5 +1,6 @@
 """Pages for people: who may see which, and what their forms do."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
@@ -31,6 +32,7 @@ SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]  # fmt: skip
+HERE = re.compile(r"/(?![/\\])[!-~]*")  # an address of this service: browsers drop tabs
 FOREVER = (b"cache-control", b"public, max-age=31536000, immutable")
 
 Show = Callable[[Visit], Awaitable[Answer]]
@@ -161,7 +163,7 @@ async def _log_in_or_out(visit: Visit, name: str, method: str) -> Answer:
         found.headers.append(sessions.cookie("", visit.safe))
         return found
     to = visit.form.get("to") or visit.asked.get("to") or "/"
-    to = to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/"
+    to = to if HERE.fullmatch(to) else "/"
     wrong, status = "", 200
     if method == "POST":
         token = visit.form.get("key", "").strip()

@@ -1,6 +1,7 @@
 """What forms of pages do: the same calls as over the API, logged in the same way."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ def of_experiment(
 async def of_arm(visit: Visit) -> Answer:
     """Pause an arm, or show it again."""
     call, arm = visit.form.get("call", ""), visit.form.get("arm", "")
-    if call not in ("pause", "resume") or not (arm.isascii() and arm.isdigit()):
+    if call not in ("pause", "resume") or not re.fullmatch(r"[0-9]{1,9}", arm):
         raise Problem(400, "the form must name an arm, and pause or resume")
     called = visit.view.called(int(arm))
     body = json.dumps({"call": call, "arms": [called]}).encode()

@@ -1,42 +1,56 @@
 """The requests that come most, an ask for one row and a tell, answered by the protocol itself.
 
-They need no scope, no task and one write to the socket: about half of what the server alone
-spends on a request that does nothing. Whatever is not as usual about a request (no key, another
+They need no scope, no task and one write to the socket: less than what the server alone spends
+on a request that does nothing. Whatever is not as usual about a request (no key, another
 body, no row at hand) goes the general way, through the application, as if this were not here.
 """
 
-import asyncio
 import logging
 import time
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenhand.service.asking import render, sorted_out
-from evenhand.service.keys import Key
+from evenhand.service.committer import Unavailable
+from evenhand.service.connections import Guarded
+from evenhand.service.keys import Key, bearer
 from evenhand.service.messages import DECODERS, Tell
+from evenhand.service.pace import PATIENCE
 from evenhand.service.problems import Problem
-from evenhand.service.requests import limited
+from evenhand.service.requests import SLOW
+from evenhand.service.tells import Told
 from evenhand.service.web import AWAY
 from evenhand.service.worker import View, Worker
 
 ASK, TELL = "/v1/experiments/*/ask", "/v1/experiments/*/tell"
 USUAL = frozenset((b"", b"{}", b'{"n":1}', b'{"n": 1}'))  # bodies that ask for one row
-LONGEST = {ASK: 16, TELL: 1 << 15}  # bytes of a body that may be usual
+LONGEST = 1 << 15  # bytes of a body that may be usual
+END = b"\r\n\r\n"  # of a head
+HEADS = 32  # heads that a connection remembers, as lengths of bodies differ
+HEAD_BYTES = 2048  # of one
 OK = b"200 OK\r\ncontent-type: application/json\r\n"
 FAILED = b"503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n"
 HEAD = b"HTTP/1.1 %scache-control: no-store\r\ncontent-length: %d\r\n%s\r\n"
 LAST = b"connection: close\r\n"
 log = logging.getLogger(__name__)
 Headers = list[tuple[bytes, bytes]]
-Recorded = asyncio.Future[list[str]]
+
+
+class Head(NamedTuple):
+    """The head of a request that was answered here, as it was understood."""
+
+    url: bytes
+    key: bytes  # hash of it
+    length: int  # bytes of the body behind it
 
 
 class Waiting:
     """A tell that is not yet on disk, as the server sees it: a request that is not answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: list[str]) -> None:
+        self.words, self.began = words, time.perf_counter()
         self.response_complete = False
         self.keep_alive = True  # until the server is to end
         self.message_event = self  # set when the connection is lost: nobody waits for that
@@ -45,68 +59,124 @@ class Waiting:
         """Do nothing."""
 
 
-class Quick(HttpToolsProtocol):
-    """A connection."""
+class Quick(Guarded):
+    """A connection.
+
+    Most clients send the same head again and again, to the byte. One that is known, with a body as
+    long as it says and nothing else, need not be parsed again: the same bytes mean the same.
+    """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._view: View | None = None  # of a request that is not yet known to be unusual
-        self._route, self._body = "", b""
+        self._holding = False  # a request that is not yet known to be unusual
+        self._general = False  # whether all are to go the general way
+        self._waiting: Waiting | None = None
+        self._said: Headers = []
+        self._body = b""
+        self._heads: dict[bytes, Head] = {}
+        self._last: Head | None = None  # of the last request that was answered here
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what has arrived."""
+        if self.arriving:
+            super().data_received(data)
+            return
+        head, end, body = data.partition(END)
+        known = self._heads.get(head)
+        if known and end and len(body) == known.length and self._free():
+            if self._answer(known.url, known.key, body):
+                return
+            self._general = True
+        self._last = None
+        super().data_received(data)
+        self._general = False
+        if self._last and not self.arriving and body == self._body:  # nothing else was there
+            self._remember(head, self._last)
+
+    def _remember(self, head: bytes, meant: Head) -> None:
+        if len(self._heads) >= HEADS:
+            self._heads.clear()
+        if len(head) <= HEAD_BYTES:
+            self._heads[head] = meant
+
+    def _free(self) -> bool:
+        """Whether a request can be answered at once: none before it waits, and the client reads."""
+        return not self.waits and not self.flow.write_paused
 
     def on_headers_complete(self) -> None:
-        """Begin a request."""
-        worker, route = self.app.worker, ASK
-        view = worker.asked.get(self.url)
-        if view is None:
-            view, route = worker.told.get(self.url), TELL
-        waits = self.cycle is not None and not self.cycle.response_complete  # for one before
-        usual = not waits and not self.expect_100_continue and self.parser.should_keep_alive()
-        if (
-            view is None
-            or not usual
-            or self.parser.get_method() != b"POST"
-            or self.parser.should_upgrade()
-        ):
-            super().on_headers_complete()
+        """End a head."""
+        parser, worker = self.parser, self.app.worker
+        self._said, self._body = self.headers, b""
+        self._holding = (
+            not self._general
+            and (self.url in worker.asked or self.url in worker.told)
+            and not (self.waits or self.expect_100_continue or parser.should_upgrade())
+            and parser.should_keep_alive()
+            and parser.get_http_version() == "1.1"
+            and parser.get_method() == b"POST"
+        )
+        if self._holding:
+            self.headers, self._unread = [], 0  # what comes behind the body counts for nothing
         else:
-            self._view, self._route, self._body = view, route, b""
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take in a part of a body."""
-        if self._view is None:
+        if not self._holding:
             super().on_body(body)
             return
+        self._unread = 0
         self._body += body
-        if len(self._body) > LONGEST[self._route]:
+        if len(self._body) > LONGEST:
             self._go_generally()
 
     def on_message_complete(self) -> None:
         """Answer a request, or let the application do so."""
-        if self._view is not None and not self.flow.write_paused:
-            answer = self._ask if self._route == ASK else self._tell
-            if answer(self._view):
-                self._view, self._body = None, b""
+        if self._holding and self._free():
+            key = usual_key(self._said)
+            if key is not None and self._answer(self.url, key, self._body):
+                self._last = Head(self.url, key, len(self._body))
+                self._holding = self.arriving = False
+                self._unread = 0
                 return
-        if self._view is not None:
+        if self._holding:
             self._go_generally()
         super().on_message_complete()
 
     def shutdown(self) -> None:
         """Begin to end: a request that was begun is still answered."""
-        if self._view is not None:
+        if self._holding:
             self._go_generally()
         super().shutdown()
 
+    def look(self, now: float) -> None:
+        """End what takes too long."""
+        waiting = self._waiting
+        if waiting is not None and time.perf_counter() - waiting.began > PATIENCE:
+            self._recorded(waiting, SLOW)  # what the database does later does no harm
+        super().look(now)
+
     def _go_generally(self) -> None:
-        self._view = None
+        self._holding = False
         super().on_headers_complete()
         if self._body:
             super().on_body(self._body)
 
-    def _ask(self, view: View) -> bool:
+    def _answer(self, url: bytes, digest: bytes, body: bytes) -> bool:
+        """Answer a request, or begin to; return whether that was done."""
+        worker = self.app.worker
+        view = worker.asked.get(url)
+        if view is not None:
+            key = allowed(worker, view, digest)
+            return key is not None and self._ask(view, key, body)
+        view = worker.told[url]
+        key = allowed(worker, view, digest)
+        return key is not None and self._tell(view, key, body)
+
+    def _ask(self, view: View, key: Key, body: bytes) -> bool:
         """Answer an ask; return whether that was done."""
         began = time.perf_counter()
-        said = ask(self.app.worker, view, self.headers, self._body)
+        said = ask(self.app.worker, view, key, body)
         if said is None:
             return False
         self.transport.write(HEAD % (OK, len(said), b"") + said)
@@ -114,50 +184,44 @@ class Quick(HttpToolsProtocol):
         self.app.metrics.count(ASK, 200, time.perf_counter() - began)
         return True
 
-    def _tell(self, view: View) -> bool:
+    def _tell(self, view: View, key: Key, body: bytes) -> bool:
         """Have rewards recorded, and answer when they are; return whether that was begun."""
-        began = time.perf_counter()
-        begun = tell(self.app.worker, view, self.headers, self._body)
-        if begun is None:
+        found = tell(view, key, body)
+        if found is None:
             return False
-        words, recorded = begun
-        end, cycle = limited(recorded), Waiting()
+        words, told = found
+        self._waiting = cycle = Waiting(words)
         self.cycle = cycle  # type: ignore[assignment]
-
-        def answer(recorded: Recorded) -> None:
-            end.cancel()
-            status = self._answer(cycle, words, recorded)
-            self.app.metrics.count(TELL, status, time.perf_counter() - began)
-
-        recorded.add_done_callback(answer)
+        if told:
+            self.app.worker.committer.tell_then(told, partial(self._recorded, cycle))
+        else:
+            self._recorded(cycle, [])
         return True
 
-    def _answer(self, cycle: Waiting, words: list[str], recorded: Recorded) -> int:
-        """Answer a tell; return the status."""
-        error = recorded.exception()
-        if error is None:
-            found = iter(recorded.result())
-            said = msgspec.json.encode({"results": [word or next(found) for word in words]})
+    def _recorded(self, cycle: Waiting, result: list[str] | Unavailable) -> None:
+        """Answer a tell, unless that has taken too long and was done."""
+        if cycle.response_complete:
+            return
+        if isinstance(result, Unavailable):
+            log.warning("unavailable", extra={"route": TELL, "error": str(result)})
+            status, head, said = 503, FAILED, AWAY.body()
         else:
-            log.warning("unavailable", extra={"route": TELL, "error": str(error)})
-            said = AWAY.body()
-        cycle.response_complete = True
+            found = iter(result)
+            status, head = 200, OK
+            said = msgspec.json.encode({"results": [word or next(found) for word in cycle.words]})
+        cycle.response_complete, self._waiting = True, None
         if not self.transport.is_closing():
-            head = OK if error is None else FAILED
             last = b"" if cycle.keep_alive else LAST
             self.transport.write(HEAD % (head, len(said), last) + said)
             if last:
                 self.transport.close()
         self.on_response_complete()
-        return 200 if error is None else 503
+        self.app.metrics.count(TELL, status, time.perf_counter() - cycle.began)
 
 
-def ask(worker: Worker, view: View, headers: Headers, body: bytes) -> bytes | None:
+def ask(worker: Worker, view: View, key: Key, body: bytes) -> bytes | None:
     """Return the answer, or None if anything is not as usual."""
-    if body not in USUAL or not (view.plain and worker.fresh):
-        return None
-    key = usual_key(worker, view, headers)
-    if key is None or not spent(key, 1):
+    if body not in USUAL or not (view.plain and worker.fresh) or not spent(key, 1):
         return None
     row = view.stock.take()
     if row is None:
@@ -169,32 +233,32 @@ def ask(worker: Worker, view: View, headers: Headers, body: bytes) -> bytes | No
         return None
 
 
-def tell(
-    worker: Worker, view: View, headers: Headers, body: bytes
-) -> tuple[list[str], Recorded] | None:
-    """Return words, empty where the database will have them; None if anything is not as usual."""
-    key = usual_key(worker, view, headers)
-    if key is None or view.archived:
+def tell(view: View, key: Key, body: bytes) -> tuple[list[str], list[Told]] | None:
+    """Return words, empty where the database will have them, and what it is to record.
+
+    None if anything is not as usual.
+    """
+    if view.archived:
         return None
     try:
         given = DECODERS[Tell].decode(body).tells
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    if not spent(key, len(given)):
-        return None
-    words, told = sorted_out(view, given)
-    if told:
-        return words, worker.committer.tell(told)
-    nothing: Recorded = worker.loop.create_future()
-    nothing.set_result([])
-    return words, nothing
+    return sorted_out(view, given) if spent(key, len(given)) else None
 
 
-def usual_key(worker: Worker, view: View, headers: Headers) -> Key | None:
-    """Return the key of a request if its headers are as usual and it may ask and tell here."""
+def usual_key(headers: Headers) -> bytes | None:
+    """Return the hash of the key of a request, if its headers are as usual."""
     said = dict(headers)
-    key = worker.keyring.of(said.get(b"authorization"))
-    if key is None or b"idempotency-key" in said or len(said) < len(headers):  # one twice
+    if b"idempotency-key" in said or len(said) < len(headers):  # one twice
+        return None
+    return bearer(said.get(b"authorization"))
+
+
+def allowed(worker: Worker, view: View, digest: bytes) -> Key | None:
+    """Return a key, if it is valid and may ask and tell here."""
+    key = worker.keyring.by_hash(digest)
+    if key is None:
         return None
     try:
         key.check("ask", view.id)

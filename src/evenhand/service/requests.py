@@ -13,6 +13,7 @@ from evenhand.service.pace import PATIENCE
 from evenhand.service.worker import View, Worker
 
 JSON = "application/json"
+SLOW = Unavailable("the database takes too long")
 
 
 @dataclass(slots=True)
@@ -56,18 +57,13 @@ def answered(content: Any, status: int = 200) -> Answer:
 
 async def within(future: "asyncio.Future[Any]") -> Any:
     """Wait for the database, but not for ever; what it does later does no harm."""
-    end = limited(future)
+    end = future.get_loop().call_later(PATIENCE, _give_up, future)
     try:
         return await future
     finally:
         end.cancel()
 
 
-def limited(future: "asyncio.Future[Any]") -> asyncio.TimerHandle:
-    """Have a future fail when the database takes too long; return what to cancel if it does not."""
-    return future.get_loop().call_later(PATIENCE, _give_up, future)
-
-
 def _give_up(future: "asyncio.Future[Any]") -> None:
     if not future.done():
-        future.set_exception(Unavailable("the database takes too long"))
+        future.set_exception(SLOW)

@@ -107,7 +107,7 @@ def hold(source: Database) -> IO[str] | None:
         return None
     if not source.path.resolve().parent.is_dir():
         raise FileNotFoundError(f"folder {source.path.parent} does not exist; make it first")
-    lock = source.path.with_name(source.path.name + "-serve").open("a+")
+    lock = locks.opened(source.path.with_name(source.path.name + "-serve"))
     if not locks.try_lock(lock):
         lock.seek(0)
         by = lock.read().strip() or "another process"

@@ -2,13 +2,15 @@
 
 import gzip
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from evenhand.files import replacing
-from evenhand.service.database import Connection, Database, PostgreSQL, SQLite
+from evenhand.service.database import Connection, Database, PostgreSQL, SQLite, schema_of
 
-MARK = "evenhand-service-backup"
+HEAD = {"format": "evenhand-service-backup", "version": 1}
+FIRST = "0001"  # schema of backups that do not say theirs
 TABLES = (
     "experiments", "folders", "arms", "epochs", "leases", "shown", "tells", "log", "snapshots",
     "latest", "stats", "traces", "agreements", "changes", "requests", "keys", "audit",
@@ -28,9 +30,11 @@ def backup(source: Database, target: Path) -> int:
         with replacing(target) as file, gzip.open(file, "wt", encoding="utf-8") as out:
             Path(file.name).chmod(0o600)
             c.execute("begin" if c.one_service else BEGIN)
-            out.write(json.dumps({"format": MARK, "version": 1}) + "\n")
+            out.write(json.dumps(HEAD | {"schema": schema_of(c)}) + "\n")
             for table in TABLES:
                 columns = _columns(c, table)
+                if not columns:  # of a newer release, whose service has not run here yet
+                    continue
                 out.write(json.dumps({"table": table, "columns": columns}) + "\n")
                 for row in _rows(c, table, columns):
                     out.write(json.dumps([_plain(value) for value in row]) + "\n")
@@ -72,17 +76,34 @@ def _plain(value: Any) -> Any:
 
 
 def restore(path: Path, target: Database) -> int:
-    """Read a backup into a new database; return the rows."""
+    """Read a backup into a new database; return the rows.
+
+    One of an older release is read into the tables of that release, which then become this one's.
+    """
     if isinstance(target, SQLite) and target.path.exists():
         raise FileExistsError(f"{target.path} exists already; restore into a new file")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        head = json.loads(next(lines))
+        schema = head.pop("schema", FIRST)
+        if head != HEAD:
+            raise ValueError(f"{path} must be a backup made by evenhand service backup")
+        target.migrate(schema)
+        n = _load(lines, target, schema)
     target.migrate()
+    return n
+
+
+def _load(lines: Iterable[str], target: Database, schema: str) -> int:
     c, n = target.connect(), 0
     try:
         if c.execute("select 1 from experiments limit 1"):
             raise ValueError("the database must be empty, but it holds experiments")
-        with gzip.open(path, "rt", encoding="utf-8") as lines, c.transaction():
-            if json.loads(next(lines)) != {"format": MARK, "version": 1}:
-                raise ValueError(f"{path} must be a backup made by evenhand service backup")
+        if schema_of(c) != schema:
+            raise ValueError(
+                f"the database must be new, but it has tables already, of schema {schema_of(c)}, "
+                f"and the backup is of {schema}; restore into one without tables"
+            )
+        with c.transaction():
             statement, part = "", list[list[Any]]()
             for line in lines:
                 said = json.loads(line)

@@ -5,6 +5,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 import uvicorn
 
 from evenhand.service import parent
+from evenhand.service.connections import Server
 from evenhand.service.database import DATABASE, database
 from evenhand.service.logs import log_as_json
 from evenhand.service.openapi import description
@@ -34,6 +36,12 @@ def warm() -> None:
     gc.freeze()  # the compiler's many objects stay: no need to look through them again
 
 
+def allow_connections() -> None:
+    """Take as many connections as this process may: the usual thousand are soon held open."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     """Answer until SIGTERM, or until the process that started this one is gone."""
     parser = argparse.ArgumentParser()
@@ -43,6 +51,7 @@ def main() -> None:
     parser.add_argument("--private-key")
     given = parser.parse_args()
     log_as_json()
+    allow_connections()
     sys.setswitchinterval(0.001)  # seconds that a commit which is done waits for the loop
     threading.Thread(target=warm, daemon=True).start()  # stock lasts until then
     app = App(Worker(database(os.environ[DATABASE]), given.rate), description())
@@ -60,7 +69,7 @@ def main() -> None:
         ssl_certfile=given.certificate,
         ssl_keyfile=given.private_key,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
 
     def stop() -> None:
         server.should_exit = True
