@@ -8,6 +8,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
@@ -15,22 +16,28 @@ DOCS   := $(VENV)/.ready-docs
 # tests start many processes: where bytecode is not kept, each compiles every module again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test types tests demo paper slow docs figures bench format clean-cache clean
+.PHONY: test types designs tests demo paper slow docs figures bench format clean-cache clean
 
-test: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+# two at a time: while most of what tests need is being installed, the functions that most tests use
+# are compiled, and while types are checked, tests begin
+test:
 	$(MAKE) --no-print-directory --jobs=2 types tests
 
 types: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# one core compiles what most other tests use while the other checks types; the two processes that
-# follow find it on disk instead of compiling it twice
-tests: $(READY)
+# before all others and in one process: those that follow find on disk what it compiles
+designs: $(CORE)
 	$(BIN)/pytest -q tests/contract/test_design.py
-	$(BIN)/pytest -n 2 --dist worksteal -q --ignore=tests/contract/test_design.py
+
+# modules are read once before three processes read them at once; three, not two, as many tests wait
+# for services more than they compute
+tests: $(READY) designs
+	-$(BIN)/pytest -q --collect-only >/dev/null
+	$(BIN)/pytest -n 3 --dist worksteal -q --ignore=tests/contract/test_design.py
 
 demo: $(READY)
 	mkdir -p demo
@@ -58,9 +65,14 @@ bench: $(PEERS)
 format: $(READY)
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-$(READY): pyproject.toml
+# what compiling needs, and the few tests that are run meanwhile
+$(CORE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile --editable ".[lab,dev,serve-pg]"
+	$(BIN)/pip install --quiet --no-compile --editable . pytest hypothesis
+	touch $(CORE)
+
+$(READY): $(CORE)
+	$(BIN)/pip install --quiet --no-compile "evenhand[lab,dev,serve-pg]"
 	touch $(READY)
 
 # a peer that cannot be installed is a row that says so; pyDVL needs an older numpy than ours

@@ -138,31 +138,21 @@ def test_broken_snapshots_are_told_kindly(make):
 
 
 @learners
-@pytest.mark.parametrize(
-    ("limit", "error", "message"),
-    [
+def test_bad_limits_and_arguments_are_told_kindly(make):
+    for limit, error, message in [
         (0, ValueError, "limit must be at least 1, got limit=0"),
         (2.5, TypeError, "limit must be an integer, got 2.5"),
-    ],
-)
-def test_bad_limits_are_told_kindly(make, limit, error, message):
-    with pytest.raises(error, match=message):
-        make(M, K, T, 0).ask(limit)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
+    ]:
+        with pytest.raises(error, match=message):
+            make(M, K, T, 0).ask(limit)
+    for arguments, error, message in [
         ((5, 6, 1000, 0), ValueError, "k must satisfy 1 <= k <= m, got k=6 with m=5"),
         ((5, 0, 1000, 0), ValueError, "got k=0 with m=5"),
         ((5, 2, 1000, "seed"), TypeError, "seed must be an integer, got 'seed'"),
         ((5, 2, 1000, -1), ValueError, "seed must be at least 0, got seed=-1"),
-    ],
-)
-@learners
-def test_bad_arguments_are_told_kindly(make, arguments, error, message):
-    with pytest.raises(error, match=message):
-        make(*arguments)
+    ]:
+        with pytest.raises(error, match=message):
+            make(*arguments)
 
 
 @learners

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ JUNK = st.one_of(
 NUMBERS = st.one_of(st.integers(-3, 9), st.integers(-(2**62), -(2**40)), st.integers(2**40, 2**62))
 
 
-def played(name, until=240):
+def played(name, until):
     """A learner that has been told some batches, and a batch of its that is out."""
     learner, rng = LEARNERS[name](M, K, T, 4), np.random.default_rng(7)
     with warnings.catch_warnings():
@@ -118,8 +119,13 @@ def change_array(arrays, value):
         arrays[name] = array
 
 
+@cache  # nothing below changes them, only what is restored from their snapshots
+def played_long(name):
+    return played(name, until=240)
+
+
 def changed_snapshot(name, value):
-    learner, batch = played(name)
+    learner, batch = played_long(name)
     snapshot = learner.snapshot()
     arrays = snapshot.pop("arrays")
     plain = json.loads(json.dumps(snapshot))

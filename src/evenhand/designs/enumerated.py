@@ -170,10 +170,18 @@ def check_curvature(curvature: Floats, n: int) -> Floats:
 @compiled
 def _log_odds(target: Floats, k: int) -> Floats:
     """Log-odds whose chances sum to k: the target's, all shifted alike; infinite at 0 and 1."""
-    theta = np.log(target / (1.0 - target))
-    free = np.flatnonzero(np.isfinite(theta))
-    if len(free):
-        theta[free] += centre(theta[free], k - np.sum(target == 1.0))
+    m, n_free, certain = len(target), 0, 0
+    theta, free = np.empty(m), np.empty(m)
+    for a in range(m):
+        theta[a] = np.log(target[a] / (1.0 - target[a]))
+        certain += target[a] == 1.0
+        if np.isfinite(theta[a]):
+            free[n_free] = theta[a]
+            n_free += 1
+    if n_free:
+        shift = centre(free[:n_free], k - certain)
+        for a in range(m):
+            theta[a] += shift  # what is infinite stays so
     return theta
 
 

@@ -103,7 +103,8 @@ class GapE(GainSampler):
     def _choose(self, n: int, pulled: Ints, ties: Ints) -> Ints:
         """Choose n targets in turn and count them in ``pulled``."""
         merit = self._gains.totals / np.maximum(self._gains.counts, 1)
-        return _choose(merit, self.k, self.c**2 * (self.horizon // 2), pulled, ties, n)
+        order, budget = ranked(merit, ties), self.c**2 * (self.horizon // 2)
+        return _choose(merit, self.k, budget, pulled, order, n)
 
     def _refresh(self) -> None:
         """Choose and draw the pulls of the next batch."""
@@ -159,21 +160,19 @@ def _targets(orders: Ints, sizes: Ints) -> Ints:
     return orders[np.arange(len(orders)), sizes[:, 0]]
 
 
-@compiled
 def ranked(merit: Floats, ties: Ints) -> Ints:
     """Arms in decreasing merit; equal ones in the order of ``ties``."""
-    return ties[np.argsort(-merit[ties], kind="mergesort")]
+    return ties[np.argsort(-merit[ties], kind="stable")]
 
 
 @compiled
-def _choose(merit: Floats, k: int, budget: float, pulled: Ints, ties: Ints, n: int) -> Ints:
+def _choose(merit: Floats, k: int, budget: float, pulled: Ints, order: Ints, n: int) -> Ints:
     """Choose n times the arm of the largest index; the first of equals."""
     m = len(merit)
     score, complexity = np.zeros(m), 1.0
     if k < m:
-        order = ranked(merit, ties)
-        score[order[:k]] = merit[order[k]] - merit[order[:k]]  # minus the distance to the border
-        score[order[k:]] = merit[order[k:]] - merit[order[k - 1]]
+        for i, a in enumerate(order):  # minus the distance to the border
+            score[a] = merit[order[k]] - merit[a] if i < k else merit[a] - merit[order[k - 1]]
         complexity = 0.0
         for a in range(m):
             complexity += 1.0 / max(-score[a], 1.0 / np.sqrt(max(pulled[a], 1))) ** 2

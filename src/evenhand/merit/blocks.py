@@ -16,23 +16,26 @@ def n_blocks(m: int, size: int) -> int:
 @compiled
 def cut_orders(m: int, size: int, n: int, rng: np.random.Generator) -> Ints:
     """Cut n random orders into blocks of ``size`` arms, or complements of blocks of m - size."""
-    width = min(size, m - size)
-    if width == 0:
-        return np.zeros((n, m), np.int64) + np.arange(m)
-    cut = n_blocks(m, size)
-    sets = np.empty((n * cut, size), np.int64)
-    arms = np.arange(m)
+    width, cut = min(size, m - size), n_blocks(m, size)
+    sets, arms = np.empty((n * cut, size), np.int64), np.empty(m, np.int64)
+    for a in range(m):
+        arms[a] = a
     for i in range(n):
+        if width == 0:
+            for a in range(m):
+                sets[i, a] = a
+            continue
         shuffle(arms, rng)
         for b in range(cut):
             low, high = b * width, (b + 1) * width
             if high > m:  # fill the last block with a random part of what came before
                 _bring_forward(arms, high - m, low, rng)
                 low, high = m - width, m
-            if size == width:
-                sets[i * cut + b] = arms[low:high]
-            else:
-                sets[i * cut + b] = np.concatenate((arms[:low], arms[high:]))
+            for place in range(size):
+                if size == width:
+                    sets[i * cut + b, place] = arms[low + place]
+                else:
+                    sets[i * cut + b, place] = arms[place if place < low else place + width]
     return sets
 
 

@@ -188,9 +188,11 @@ def _live_edge_mean(arcs: Arcs, sets: Bools, uncertain: int) -> Floats:
 @compiled
 def _reached(arcs: Arcs, live: Bools, seeds: Bools, queue: Ints) -> int:
     """Number of nodes reached from the seeds over live arcs."""
-    seen, first = seeds.copy(), np.flatnonzero(seeds)
-    head, active = 0, len(first)
-    queue[:active] = first
+    seen, head, active = seeds.copy(), 0, 0
+    for node in range(len(seeds)):
+        if seeds[node]:
+            queue[active] = node
+            active += 1
     while head < active:
         node = queue[head]
         head += 1
