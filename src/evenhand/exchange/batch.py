@@ -213,9 +213,7 @@ def _first_wrong(
 
 
 @compiled
-def note_arms(
-    asked: Ints, last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int
-) -> None:
+def note_arms(asked: Ints, last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
     """Count each arm's memberships in the queried prefixes, and note the last query with it.
 
     ``start`` is how many queries came before these rows.
