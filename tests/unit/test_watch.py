@@ -65,6 +65,14 @@ def test_means_are_compared_by_the_deviance(noise, low):
         assert found <= 1.001 * _alone_moved(evidence, sums, exact=False).squares
 
 
+def test_rewards_that_spread_more_than_forecast_count_for_less():
+    """Ten times the variance: a tenth as far; a spread as forecast changes nothing."""
+    sides = [[np.tile([0.2, 0.4], 20)], [np.tile([0.3, 0.5], 20)]]  # of variance 0.01
+    far = _alone_moved(noisy(0.01, 0.0), sums_of(sides)).squares
+    assert _alone_moved(noisy(0.001, 0.0), sums_of(sides)).squares == pytest.approx(far, rel=1e-4)
+    assert _alone_moved(noisy(0.02, 0.0), sums_of(sides)).squares == pytest.approx(far / 2)
+
+
 def entropy(mean):
     return sum(p * np.log(p) for p in (mean, 1 - mean) if p > 0)
 
@@ -81,14 +89,14 @@ def test_of_rewards_of_0_or_1_it_is_the_likelihood_ratio(ones):
 def test_every_boundary_is_looked_at_unless_one_side_has_few():
     rng = np.random.default_rng(3)
     rewards = [[rng.random(n)] for n in (FEW - 1, 1, 30, 20, FEW - 2)]
-    evidence = noisy(0.05, 0.0)
+    evidence = noisy(0.2, 0.0)
     found = _alone_moved(evidence, sums_of(rewards)).squares[:, 0]
     for i in range(1, 5):
         before, after = (
             np.concatenate([y[0] for y in part]) for part in (rewards[:i], rewards[i:])
         )
         common = np.append(before, after).mean()
-        naive = sum(len(y) * (y.mean() - common) ** 2 for y in (before, after)) / 0.05
+        naive = sum(len(y) * (y.mean() - common) ** 2 for y in (before, after)) / 0.2
         few = min(len(before), len(after)) < FEW
         assert found[i - 1] == pytest.approx(0.0 if few else naive, abs=1e-12)
     assert (found > 0).tolist() == [False, True, True, False]
@@ -272,7 +280,7 @@ def test_batches_of_who_watches_are_no_longer_than_the_time_between_looks():
         learner.evidence.told = 10_000
         learner.queries = 10_000
         whole = learner.ask()
-        assert len(whole.orders) == (20 if watch else 100)
+        assert len(whole.orders) == (50 if watch else 100)
 
 
 @pytest.mark.parametrize("make", [NoisyOr, best])

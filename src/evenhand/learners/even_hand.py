@@ -117,7 +117,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 5
+    trajectory = 6
     evidence: Evidence
 
     def __init__(

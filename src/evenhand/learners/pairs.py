@@ -27,8 +27,8 @@ from evenhand.learners.stretches import joined, merged, next_ends
 from evenhand.typing import Floats, Ints, Singles, compiled
 
 MOST = 64  # arms up to which pairs are watched: of more, two are shown together too rarely
-RARELY = 8  # looks at arms per look at pairs, of which there are more
-ROOM = 512  # rewards taken in between two looks at arms: late in a run there are many
+RARELY = 4  # looks at arms per look at pairs, of which there are more
+ROOM = 1024  # rewards taken in between two looks at arms: late in a run there are many
 
 
 def n_pairs(m: int) -> int:

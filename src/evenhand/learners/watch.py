@@ -22,7 +22,7 @@ Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -34,10 +34,10 @@ from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import binary_variance
 from evenhand.learners.pairs import ROOM, Pairs
 from evenhand.learners.stretches import joined, merged, next_ends
-from evenhand.typing import Floats, Ints, Singles
+from evenhand.typing import Bools, Floats, Ints, Singles
 
 ROUNDS = 5  # queries per arm between two looks
-LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
+LAG = 200  # or this part of what is remembered, if that is more: what noticing late may cost
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
 SKEW = 1.25  # squares of few rewards of 0 or 1 are about chi-square: their mean is up to 1.2
 BLOCK = 2**14  # arms looked at together: all at once take much memory
@@ -170,7 +170,9 @@ class Watch:
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return []
         limits = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told))
-        cuts = self._cut(self._alone(evidence, limits), self._company(evidence, limits))
+        alone = self._changed(_alone_moved, self.alone, evidence, limits)
+        company = self._changed(_company_moved, self.company, evidence, limits)
+        cuts = self._cut(alone, company)
         if self.pairs.due(evidence.told, self.interval(evidence)):
             cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
         self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
@@ -184,22 +186,20 @@ class Watch:
         self.company[:, columns] = 0.0
         return [Cut(column, found[column], None) for column in columns]
 
-    def _alone(self, evidence: Evidence, limits: Limits) -> Ints:
-        """Return the first stretch (m,) after each arm changed alone, 0 where it has not."""
+    def _changed(self, moved: "Mover", sums: Singles, evidence: Evidence, limits: Limits) -> Ints:
+        """Return the first stretch (m,) after each arm changed, 0 where it has not.
 
-        def moved(exact: bool) -> list[Moved]:
-            return [
-                _alone_moved(evidence, self.alone[:, arms], arms, exact=exact)
-                for arms in self._blocks()
-            ]
+        By bounds first, which are sooner known.
+        """
 
-        bounds = moved(exact=False)
-        return self._changed(moved(exact=True) if self._passed(bounds, limits) else bounds, limits)
+        def by_blocks(exact: bool) -> list[Moved]:
+            return [moved(evidence, sums[:, arms], arms, exact) for arms in self._blocks()]
 
-    def _company(self, evidence: Evidence, limits: Limits) -> Ints:
-        """The same in company."""
-        moved = [_company_moved(evidence, self.company[:, arms]) for arms in self._blocks()]
-        return self._changed(moved, limits)
+        if not self._passed(by_blocks(exact=False), limits):
+            return np.zeros(self.m, np.int64)
+        found = by_blocks(exact=True)
+        together = self._together(found)
+        return np.concatenate([_first(one.squares, together, limits) for one in found])
 
     def _blocks(self) -> Iterator[slice]:
         return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
@@ -217,12 +217,6 @@ class Watch:
         squares, total = np.sum([one.sums for one in moved], axis=0)
         result: Floats = squares - total**2 / self.m
         return result
-
-    def _changed(self, moved: "list[Moved]", limits: Limits) -> Ints:
-        if not self._passed(moved, limits):
-            return np.zeros(self.m, np.int64)
-        together = self._together(moved)
-        return np.concatenate([_first(one.squares, together, limits) for one in moved])
 
     def _cut(self, alone: Ints, company: Ints) -> list[Cut]:
         """Forget what was before arms changed, in the stretches given."""
@@ -291,13 +285,16 @@ class Moved(NamedTuple):
     sums: Floats
 
 
+Mover = Callable[[Evidence, Singles, slice, bool], Moved]
+
+
 def _one_of(m: int) -> float:
     """Squared standard errors that one of so many arms may have by chance."""
     return 2.0 * math.log(2 * m)
 
 
 def _alone_moved(
-    evidence: Evidence, alone: Singles, arms: slice = EVERY, *, exact: bool = True
+    evidence: Evidence, alone: Singles, arms: slice = EVERY, exact: bool = True
 ) -> Moved:
     """How far means of arms have moved.
 
@@ -317,35 +314,64 @@ def _alone_moved(
         rate = 1.0 / at_common  # the integral by Simpson's rule, twice
         for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
             rate = rate + times / _variance(evidence, common + place * (means - common))
-        rate = rate / 6.0
+        rate = rate / (6.0 * _excess(evidence, alone, arms, counts, means))
     else:
         rate = 1.0 / np.minimum(at_common, _variance(evidence, means))
     moved = (squares * rate).sum(axis=0)
     return Moved(moved, np.stack([moved.sum(axis=1), np.zeros(len(moved))]))
 
 
-def _company_moved(evidence: Evidence, company: Singles) -> Moved:
+def _excess(
+    evidence: Evidence, alone: Singles, arms: slice, counts: Floats, means: Floats
+) -> Floats:
+    """How many times as much rewards spread (l - 1, m) about the means of their sides as forecast.
+
+    At least 1. An arm's own share of the noise is hardly known early on.
+    """
+    squares = alone[..., 2].sum(axis=0, dtype=np.float64)
+    seen = squares - (counts * means**2).sum(axis=0)
+    forecast = evidence.own[arms] * (counts * _variance(evidence, means)).sum(axis=0)
+    return np.maximum(seen / np.maximum(forecast, 1e-12), 1.0)
+
+
+def _company_moved(
+    evidence: Evidence, company: Singles, _: slice = EVERY, exact: bool = True
+) -> Moved:
     """The same for larger sets: 0 where weighted rewards have not moved along, but in the sums.
 
-    Variances of weighted rewards are those forecast; at least that of their mean, as forecasts may
-    be wrong: it is not too small on average, the variance being a concave function of the mean.
+    If not exact, wherever weighted rewards may have moved.
     """
-    sums = np.cumsum(company, axis=0, dtype=np.float64).transpose(2, 0, 1)
+    sums = np.cumsum(company[..., :3], axis=0, dtype=np.float64).transpose(2, 0, 1)
     parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
     counts = np.maximum(parts[0], 1.0)
     surprise = parts[1] / counts
     # a few rewards of 0 or 1 that are unlike all before have a variance unlike theirs too
-    _, e, ee = sums[:3, -1] / np.maximum(sums[0, -1], 1.0)
+    _, e, ee = sums[:, -1] / np.maximum(sums[0, -1], 1.0)
     noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
     errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
     errors[(parts[0] < FEW).any(axis=0)] = 0.0
-    w, y, square, _ = sums[3:, -1]
+    squares = errors**2
+    over_arms = np.stack([squares.sum(axis=1), errors.sum(axis=1)])
+    if exact:
+        squares[~_moved_along(evidence, company[..., 3:], errors)] = 0.0
+    return Moved(squares, over_arms)
+
+
+def _moved_along(evidence: Evidence, weighted: Singles, errors: Floats) -> Bools:
+    """Whether weighted rewards have moved (l - 1, m) as surprises did, in standard errors.
+
+    Variances are those forecast; at least that of their mean, as forecasts may be wrong: it is not
+    too small on average, the variance being a concave function of the mean.
+    """
+    sums = np.cumsum(weighted, axis=0, dtype=np.float64).transpose(2, 0, 1)
+    w, y, square, _ = sums[:, -1]
     rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
     least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
-    weights = np.maximum(parts[3], 1e-12)
-    gap = parts[4, 0] / weights[0] - parts[4, 1] / weights[1]
-    error = (np.maximum(parts[6], least * parts[5]) / weights**2).sum(axis=0)
-    also = (weights**2 > FEW * parts[5] + 1e-12).all(axis=0)
-    also &= (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
-    over_arms = np.stack([(errors**2).sum(axis=1), errors.sum(axis=1)])
-    return Moved(np.where(also, errors**2, 0.0), over_arms)
+    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
+    weights = np.maximum(parts[0], 1e-12)
+    before, after = parts[1] / weights
+    gap = before - after
+    error = (np.maximum(parts[3], least * parts[2]) / weights**2).sum(axis=0)
+    enough = (weights**2 > FEW * parts[2] + 1e-12).all(axis=0)
+    result: Bools = enough & (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
+    return result
