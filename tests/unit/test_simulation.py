@@ -14,7 +14,7 @@ import pytest
 
 import evenhand
 from evenhand import fair_policy, kshapley, metrics, simulate
-from evenhand.exchange.batch import count_arms
+from evenhand.exchange.batch import note_arms
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction, synthetic
 from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, IWKSVFair, MURaS
 from evenhand.randomness.streams import as_generator, stream
@@ -510,5 +510,12 @@ def test_selections_are_memberships_in_the_queried_prefixes():
             expected[order[:size]] += often
     orders[np.arange(k) >= sizes.max(axis=1)[:, None]] = -(10**9)  # ignored, whatever it is
     selections = np.zeros(m, np.int64)
-    count_arms(selections, orders, sizes, times)
+    last = np.full(m, -1)
+    note_arms(selections, last, orders, sizes, times, 10)
     np.testing.assert_array_equal(selections, expected)
+    at = 10 + np.cumsum(np.repeat(times, 3)).reshape(n, 3)  # number of the query, the last of alike
+    latest = np.full(m, -1)
+    for order, row, when in zip(orders, sizes, at, strict=True):
+        for size, query in zip(row, when, strict=True):
+            latest[order[:size]] = query
+    np.testing.assert_array_equal(last, latest)

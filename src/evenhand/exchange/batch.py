@@ -144,7 +144,7 @@ class Batch:
 
     def count_into(self, asked: Ints) -> None:
         """Add to ``asked`` (m,) how often each arm is in a queried set."""
-        count_arms(asked, self.orders, self.sizes, self.times)
+        note_arms(asked, np.empty_like(asked), self.orders, self.sizes, self.times, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, fit for JSON."""
@@ -213,21 +213,31 @@ def _first_wrong(
 
 
 @compiled
-def count_arms(asked: Ints, orders: Ints, sizes: Ints, times: Ints) -> None:
-    """Count each arm's memberships in the queried prefixes."""
-    n, s = sizes.shape
-    for i in range(n):
-        for j in range(s):
-            for r in range(sizes[i, j]):
-                asked[orders[i, r]] += times[i]
+def note_arms(asked: Ints, last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
+    """Count each arm's memberships in the queried prefixes, and note the last query with it.
 
-
-@compiled
-def note_arms(last: Ints, orders: Ints, sizes: Ints, times: Ints, start: int) -> None:
-    """Note the number of the last query with each arm, given how many came before these rows."""
+    ``start`` is how many queries came before these rows.
+    """
+    (n, s), k = sizes.shape, orders.shape[1]
+    ends = np.zeros(k + 1, np.int64)  # of one row, how often a prefix ends at each place
     at = start
-    for i in range(len(orders)):
-        for j in range(sizes.shape[1]):
-            at += times[i]
-            for r in range(sizes[i, j]):
+    for i in range(n):
+        at += s * times[i]
+        if s == 1:
+            for r in range(sizes[i, 0]):
+                asked[orders[i, r]] += times[i]
                 last[orders[i, r]] = at
+            continue
+        longest = 0
+        for j in range(s - 1, -1, -1):  # from the last query on: those before add longer prefixes
+            size = sizes[i, j]
+            ends[size] += times[i]
+            for r in range(longest, size):
+                last[orders[i, r]] = at - (s - 1 - j) * times[i]
+            longest = size if size > longest else longest
+        total = ends[0] - ends[0]  # 0; with a literal 0 numba compiles twice
+        ends[0] = 0
+        for r in range(longest, 0, -1):
+            total += ends[r]
+            ends[r] = 0
+            asked[orders[i, r - 1]] += total

@@ -216,11 +216,15 @@ class Evidence:
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
         sums = Sums.blank(self.m, self.k)
-        here = np.all(self.orders < self.m, axis=1)  # sets with a paused arm wait for it
-        orders = self.orders[here].astype(np.int64)
-        rewards = self.rewards[here].astype(np.float64)
-        sizes, looks = (orders >= 0).sum(axis=1), np.empty((len(orders), self.k + 3))
-        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
+        kept, told = self.orders, self.rewards
+        if kept.max(initial=0) >= self.m:  # sets with a paused arm wait for it
+            here = np.all(kept < self.m, axis=1)
+            kept, told = kept[here], told[here]
+        # a product with ones, as a sum over a short axis takes five times as long
+        inside = (kept >= 0).astype(np.float32) @ np.ones((self.k, 1), np.float32)
+        orders, sizes = kept.astype(np.int64), inside.astype(np.int64)
+        rewards, looks = told.astype(np.float64), np.empty((len(orders), self.k + 3))
+        add_sets(sums, forecast, self.low, orders, sizes, rewards[:, None], looks)
         slopes = np.zeros((self.m, 2))
         sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
         return sums, Kept(orders, looks, slopes)

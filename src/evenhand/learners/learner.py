@@ -214,9 +214,9 @@ class Learner(ABC):
                 names=self.roster.names_by_id,
                 exposure=draft.exposure,
             )
-            note_arms(self._last, batch.orders, batch.sizes, batch.times, self.queries)
+            asked = batch.orders, batch.sizes, batch.times
+            note_arms(self.selections, self._last, *asked, self.queries)
             self.queries += batch.queries
-            batch.count_into(self.selections)
             return batch
 
     def tell(self, batch: Batch, rewards: ArrayLike) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.checks import check_integer
 from evenhand.exchange import Marginals, Plan, Roster, Rows, SetPlan
-from evenhand.exchange.batch import count_arms, note_arms
+from evenhand.exchange.batch import note_arms
 from evenhand.exchange.fields import Fields
 from evenhand.learners.drafts import Draft
 from evenhand.learners.exchangeable import ExchangeableLearner, Published
@@ -64,8 +64,7 @@ class URS(ExchangeableLearner[SetPlan]):
             n = check_integer("least", least, 1)
             rows = self.plan.draw(n, self._rng) if given is None else given[1]
             orders, once = self._by_id(self.plan, rows.orders), np.ones(len(rows.sizes), np.int64)
-            note_arms(self._last, orders, rows.sizes, once, self.queries)
-            count_arms(self.selections, orders, rows.sizes, once)
+            note_arms(self.selections, self._last, orders, rows.sizes, once, self.queries)
             self.queries += len(rows.sizes)
             return Published(self.plan, 0, rows)
 
