@@ -10,10 +10,11 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.games import Carrier
 from evenhand.games.noise import Bernoulli
 from evenhand.learners import EvenHand
-from evenhand.learners.pairs import MOST, ROOM, Pairs, _changed
+from evenhand.learners.pairs import MOST, ROOM, Limits, Pairs, _changed
 from tests.unit.test_roster import play
 
 M, K = 5, 3
+ANY = Limits(0.0, 0.0)
 WORTH, GAMMA = np.array([0.5, 0.2, 0.1, 0.3, 0.4], np.float32), 0.7
 PLAN = SetPlan(
     0, np.arange(M), K, np.array([0.5, 0.6, 0.6, 0.7, 0.6]), np.array([0.2, 0.3, 0.5]), 0.2,
@@ -67,7 +68,7 @@ def test_what_two_bring_together_is_compared_as_a_plain_loop_does():
         stretches.append(told(watch, n, rng, shift))
         watch.look(100, 0)
     stretches[:2] = [stretches[0] + stretches[1]]  # as three of a length are too many
-    found, every, alike = watch.moved(), [*chain(*stretches)], 0
+    found, every, alike = watch.moved(ANY), [*chain(*stretches)], 0
     assert found.shape == (2, 10)
     for place, (a, b) in enumerate(combinations(range(M), 2)):
         least = max(variance([one for one in every if arm in one[0]]) for arm in (a, b))
@@ -83,6 +84,10 @@ def test_what_two_bring_together_is_compared_as_a_plain_loop_does():
             assert found[boundary - 1, place] == pytest.approx(naive, rel=1e-3)
             alike += moved_along
     assert 1 <= alike < 20
+    most = found.max()
+    assert (watch.moved(Limits(0.99 * most, 2.1 * most)) == found).all()  # the one is far enough
+    assert (watch.moved(Limits(1.1 * most, 1.9 * most)) == found).all()  # or may be, with another
+    assert not watch.moved(Limits(10 * most, 20 * most)).any()
 
 
 def test_pairs_that_met_on_one_side_only_are_not_compared():
@@ -92,7 +97,7 @@ def test_pairs_that_met_on_one_side_only_are_not_compared():
     order = np.array([[0, 1, -1]])
     watch.absorb(PLAN, Rows(order, np.array([[2]]), np.ones((1, K))), np.ones((1, 1)))
     watch.look(101, 0)
-    assert not watch.moved().any()
+    assert not watch.moved(ANY).any()
 
 
 def test_no_more_than_there_is_room_for_is_taken_in():
@@ -110,12 +115,14 @@ def test_one_pair_is_found_or_two_of_which_neither_would_be():
     moved = np.zeros((3, 45))
     one, two = chi2.isf(0.01 / 45, 1), chi2.isf(0.01 / (45 * 22), 2)
     assert one < two < 2 * one
+    limits = Limits.of(45, 0.01)
+    assert limits == pytest.approx((one, two))
     moved[1, [4, 7]] = 0.49 * two
-    assert _changed(moved, 0.01) == []
+    assert _changed(moved, limits) == []
     moved[1, [4, 7]] = 0.51 * two
-    assert sorted(_changed(moved, 0.01)) == [(1, 4), (1, 7)]
+    assert sorted(_changed(moved, limits)) == [(1, 4), (1, 7)]
     moved[2, 9] = 1.01 * one
-    assert _changed(moved, 0.01) == [(2, 9)]
+    assert _changed(moved, limits) == [(2, 9)]
 
 
 def test_arms_that_go_take_their_pairs_with_them():

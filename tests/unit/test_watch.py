@@ -16,6 +16,8 @@ from evenhand.learners.evidence import Evidence
 from evenhand.learners.stretches import STRETCHES
 from evenhand.learners.watch import (
     FEW,
+    LIKELY,
+    SELDOM,
     SHOWN,
     Limits,
     Moved,
@@ -23,6 +25,7 @@ from evenhand.learners.watch import (
     _alone_moved,
     _first,
     _held,
+    _moved_lately,
     _variance,
 )
 from tests.unit.test_roster import evidence_of, play
@@ -274,13 +277,49 @@ def test_who_does_not_watch_notices_nothing():
     assert not len(learner._watch.spans)
 
 
-def test_batches_of_who_watches_are_no_longer_than_the_time_between_looks():
+def lately(rng, n, m=8, shift=0.0):
+    """Evidence of arms alone, n rewards of each; 40 of these before, and lately others."""
+    evidence = Evidence(m, 1, 0.0)
+    evidence.noise, evidence.own = np.array([0.01, 0.0]), np.linspace(0.5, 2.0, m)
+    y = 0.5 + 0.1 * np.sqrt(evidence.own[:, None]) * rng.standard_normal((m, n))
+    y[: m // 2, 40:] += shift
+    evidence.singles[:, 0], evidence.singles[:, 1] = n, y.sum(axis=1)
+    before = np.zeros((m, 3))
+    before[:, 0], before[:, 1] = 40, y[:, :40].sum(axis=1)
+    return evidence, before
+
+
+def test_a_glance_is_as_likely_to_be_a_look_as_it_says():
+    """Eight arms that have not moved; four of them by two standard errors each; none lately."""
+    rng, n = np.random.default_rng(7), 4000
+    often = np.mean([_moved_lately(*lately(rng, 50)) for _ in range(n)])
+    assert abs(often - LIKELY) < 4 * np.sqrt(LIKELY * (1 - LIKELY) / n)
+    assert np.mean([_moved_lately(*lately(rng, 50, shift=0.1)) for _ in range(100)]) > 0.9
+    assert not _moved_lately(*lately(rng, 40))
+    evidence, before = lately(rng, 50, shift=9.0)
+    before[:4, 0] = FEW - 1  # too few to compare with
+    evidence.singles[4:] = before[4:, [0, 1, 2, 2, 2]]
+    assert not _moved_lately(evidence, before)
+
+
+@pytest.mark.parametrize(("after", "first"), [(WORTH, SELDOM), (WORTH > 0.5, SELDOM - 1)])
+def test_a_look_comes_every_few_glances_or_when_arms_seem_to_have_changed(after, first):
+    learner = EvenHand.restore(kept())
+    watch, looks = learner._watch, []
+    watch.look = lambda evidence: looks.append(watch.glances) or []
+    watch.glances = 0
+    play(learner, best(after.astype(float)), 500, seed=2)
+    assert looks[0] == first
+    assert watch.glances >= 9
+
+
+def test_batches_of_who_watches_are_no_longer_than_the_time_between_glances():
     for watch in (True, False):  # who does not watch asks whole plans
         learner = EvenHand(4, 2, watch=watch, seed=1)
         learner.evidence.told = 10_000
         learner.queries = 10_000
         whole = learner.ask()
-        assert len(whole.orders) == (50 if watch else 100)
+        assert len(whole.orders) == (20 if watch else 100)
 
 
 @pytest.mark.parametrize("make", [NoisyOr, best])
@@ -313,8 +352,8 @@ def test_changes_survive_saving(tmp_path):
     learner.retire(4)
     assert found[0].arm == learner.estimate().changes[0].arm == "seller 4"  # by its name still
     learner._changes = np.repeat(learner._changes, 200, axis=0)
-    learner._watch.cuts = 10**9
-    learner._look()
+    learner._watch.cuts, learner._watch.glances = 10**9, SELDOM - 1
+    learner._glance()
     assert len(learner.estimate().changes) == SHOWN
 
 

@@ -319,11 +319,11 @@ class EvenHand(TermedLearner[SetPlan]):
             if self.watch and plan.number >= self._since:
                 self._watch.pairs.absorb(cast(SetPlan, plan), rows, rewards[places])
         if self.watch and self._watch.due(self.evidence):
-            self._look()
+            self._glance()
 
-    def _look(self) -> None:
+    def _glance(self) -> None:
         """Look for changes; forget what was known of arms that have changed."""
-        cuts = self._watch.look(self.evidence)
+        cuts = self._watch.glance(self.evidence)
         if not cuts:
             return
         self.evidence.carry()

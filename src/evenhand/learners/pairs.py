@@ -18,6 +18,8 @@ noticed. That is as rarely per reward as :mod:`evenhand.learners.watch`, which l
 takes an arm for changed.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import chdtri
 
@@ -27,8 +29,8 @@ from evenhand.learners.stretches import joined, merged, next_ends
 from evenhand.typing import Floats, Ints, Singles, compiled
 
 MOST = 64  # arms up to which pairs are watched: of more, two are shown together too rarely
-RARELY = 4  # looks at arms per look at pairs, of which there are more
-ROOM = 1024  # rewards taken in between two looks at arms: late in a run there are many
+RARELY = 8  # glances at arms per look at pairs, of which there are more
+ROOM = 1536  # rewards taken in between two looks at arms: late in a run there are many
 
 
 def n_pairs(m: int) -> int:
@@ -76,7 +78,8 @@ class Pairs:
         """Add rewards (n, 1) of rows of one set each, skipping nan."""
         if len(self.now) and self.room:
             told = np.flatnonzero(~np.isnan(rewards[:, 0]))[: self.room]
-            rows, rewards = rows.pick(told), rewards[told]
+            if len(told) < len(rewards):
+                rows, rewards = rows.pick(told), rewards[told]
             self.room -= len(told)
             scale = plan.k / (self.m * np.maximum(plan.marginals, 1e-300))
             worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
@@ -95,29 +98,34 @@ class Pairs:
         self.now[:] = 0.0
         if len(spans) < 2 or n_pairs(self.m) < 2:
             return {}
-        chance = min(1.0, RARELY * (1 + cuts) / (4.0 * told))
-        moved = self.moved()
+        limits = Limits.of(n_pairs(self.m), min(1.0, RARELY * (1 + cuts) / (4.0 * told)))
         found: dict[int, int] = {}
         both = np.column_stack(np.triu_indices(self.m, 1))
-        for place, pair in _changed(moved, chance):
+        for place, pair in _changed(self.moved(limits), limits):
             since = int(self.ends[place])
             found |= {arm: max(since, found.get(arm, 0)) for arm in both[pair].tolist()}
         return found
 
-    def moved(self) -> Floats:
-        """How far pairs have moved at each boundary (l - 1, p), in squared standard errors."""
+    def moved(self, limits: "Limits") -> Floats:
+        """How far pairs have moved at each boundary (l - 1, p), in squared standard errors.
+
+        0 where weighted rewards have not moved along, and everywhere if no pair has moved enough.
+        """
         sums = np.cumsum(self.sums, axis=0, dtype=np.float64)
-        kinds = _kinds(np.stack([sums[:-1], sums[-1] - sums[:-1]]), self.m)  # before and after
-        n, e, w, wy, _, ww = np.moveaxis(kinds, -1, 0)
+        sides = np.stack([sums[:-1], sums[-1] - sums[:-1]])  # before and after
+        n, e = np.moveaxis(_kinds(sides[..., :2], self.m), -1, 0)
         noise = _noise(sums[-1], self.m)[:, None, None]
         gap, shares = _difference(e, n), 1.0 / np.maximum(n, 1.0)
         error = (noise * shares).sum(axis=(0, 1)) + shares.max(axis=(0, 1)) * np.abs(gap) / 3.0
         error = np.minimum(error, 0.25 * shares.sum(axis=(0, 1)))
-        moved = gap**2 / np.maximum(error, 1e-12)
+        moved = np.where((n >= 1.0).all(axis=(0, 1)), gap**2 / np.maximum(error, 1e-12), 0.0)
+        if moved.max() <= min(limits.one, 0.5 * limits.two):
+            return np.zeros_like(moved)
+        w, wy, _, ww = np.moveaxis(_kinds(sides[..., 2:], self.m), -1, 0)
         also = _difference(wy, w)
         error = (noise * ww / np.maximum(w, 1e-12) ** 2).sum(axis=(0, 1))
         alike = (gap * also > 0.0) & (also**2 > chdtri(1, 0.5 / n_pairs(self.m)) * error)
-        return np.where(alike & (n >= 1.0).all(axis=(0, 1)), moved, 0.0)
+        return np.where(alike, moved, 0.0)
 
     def forget(self, columns: Ints) -> None:
         """Know nothing of some arms."""
@@ -143,16 +151,26 @@ class Pairs:
         self.sums, self.now = blank[:-1].astype(np.float32), blank[-1]
 
 
-def _changed(moved: Floats, chance: float) -> list[tuple[int, int]]:
-    """Boundaries and pairs that moved (l - 1, p) beyond chance, one by one or the first two."""
-    p = moved.shape[1]
-    one, two = chdtri(1, chance / p), chdtri(2, chance / (p * (p - 1) / 2))
-    places, pairs = np.argmax(moved, axis=0), np.flatnonzero(moved.max(axis=0) > one)
+class Limits(NamedTuple):
+    """How far one pair, or two of them in all, may move by chance, in squared standard errors."""
+
+    one: float
+    two: float
+
+    @classmethod
+    def of(cls, p: int, chance: float) -> "Limits":
+        """Limits for p pairs that are passed with this chance."""
+        return cls(float(chdtri(1, chance / p)), float(chdtri(2, 2.0 * chance / (p * (p - 1)))))
+
+
+def _changed(moved: Floats, limits: Limits) -> list[tuple[int, int]]:
+    """Boundaries and pairs that moved (l - 1, p) beyond limits, one by one or the first two."""
+    places, pairs = np.argmax(moved, axis=0), np.flatnonzero(moved.max(axis=0) > limits.one)
     found = [(int(places[pair]), pair) for pair in pairs.tolist()]
     first = np.argsort(moved, axis=1)[:, -2:]
     sums = np.take_along_axis(moved, first, axis=1).sum(axis=1)
     place = int(np.argmax(sums))
-    if not found and sums[place] > two:
+    if not found and sums[place] > limits.two:
         found = [(place, pair) for pair in first[place].tolist()]
     return found
 

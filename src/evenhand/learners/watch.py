@@ -18,6 +18,9 @@ once, all arms together show it before any arm does: if squares summed over arms
 chance :math:`(1 + c) / 2n` leaves to chi-square, arms beyond :math:`2 \log 2M`, the limit for one
 of M, have changed.
 
+Such a look takes long beside the few rewards since the last one. So there is one only every few
+times, or where a glance shows that arms alone have lately brought something else than before.
+
 Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
 """
 
@@ -36,8 +39,10 @@ from evenhand.learners.pairs import ROOM, Pairs
 from evenhand.learners.stretches import joined, merged, next_ends
 from evenhand.typing import Bools, Floats, Ints, Singles
 
-ROUNDS = 5  # queries per arm between two looks
-LAG = 200  # or this part of what is remembered, if that is more: what noticing late may cost
+ROUNDS = 5  # queries per arm between two glances
+LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
+SELDOM = 3  # glances per look: a matter of cost
+LIKELY = 0.05  # chance of what makes a glance a look
 FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
 SKEW = 1.25  # squares of few rewards of 0 or 1 are about chi-square: their mean is up to 1.2
 BLOCK = 2**14  # arms looked at together: all at once take much memory
@@ -66,7 +71,8 @@ class Cut(NamedTuple):
 FIELDS: Fields = {
     "spans": Field(1, 2**62, (ANY,)),
     "ends": Field(0, 2**62, (ANY,)),
-    "looked": COUNT,
+    "glances": COUNT,
+    "glanced": COUNT,
     "cuts": COUNT,
 }
 
@@ -114,6 +120,8 @@ class Watch:
         (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
     pairs
         The same for pairs of arms.
+    glances, glanced
+        How many glances there were, and how many rewards had been told at the last.
     cuts
         Changes noticed so far.
     """
@@ -129,10 +137,10 @@ class Watch:
         self.company = np.zeros((0, m, 7), np.float32)
         self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
         self.pairs = Pairs(m)
-        self.looked, self.cuts = 0, 0
+        self.glances, self.glanced, self.cuts = 0, 0, 0
 
     def interval(self, evidence: Evidence) -> int:
-        """Rewards between two looks."""
+        """Rewards between two glances."""
         return max(ROUNDS * self.m, evidence.age // LAG)
 
     def mark(self, evidence: Evidence) -> None:
@@ -159,12 +167,19 @@ class Watch:
         self.company = joined(self.company, company, starts)
 
     def due(self, evidence: Evidence) -> bool:
-        """Whether it is time for a look."""
-        return evidence.told - self.looked >= self.interval(evidence)
+        """Whether it is time for a glance."""
+        return evidence.told - self.glanced >= self.interval(evidence)
+
+    def glance(self, evidence: Evidence) -> list[Cut]:
+        """Look if it is time to, or if arms alone seem to have changed."""
+        self.glanced, self.glances = evidence.told, self.glances + 1
+        if self.glances % SELDOM and not _moved_lately(evidence, self.alone_mark):
+            return []
+        return self.look(evidence)
 
     def look(self, evidence: Evidence) -> list[Cut]:
         """End the present stretch; find arms that have changed and forget what was before."""
-        self.looked, self.pairs.room = evidence.told, ROOM
+        self.pairs.room = ROOM
         self.end(evidence)
         self.mark(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
@@ -187,10 +202,7 @@ class Watch:
         return [Cut(column, found[column], None) for column in columns]
 
     def _changed(self, moved: "Mover", sums: Singles, evidence: Evidence, limits: Limits) -> Ints:
-        """Return the first stretch (m,) after each arm changed, 0 where it has not.
-
-        By bounds first, which are sooner known.
-        """
+        """Return the first stretch (m,) after each arm changed, 0 where not; by bounds first."""
 
         def by_blocks(exact: bool) -> list[Moved]:
             return [moved(evidence, sums[:, arms], arms, exact) for arms in self._blocks()]
@@ -274,11 +286,25 @@ def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
     return np.where(changed, first + 1, 0)
 
 
+def _one_of(m: int) -> float:
+    """Squared standard errors that one of so many arms may have by chance."""
+    return 2.0 * math.log(2 * m)
+
+
+def _moved_lately(evidence: Evidence, before: Floats) -> bool:
+    """Whether arms alone have brought something else than before, more than is likely."""
+    n, y = (evidence.singles[:, :2] - before[:, :2]).T
+    both = (n > 0.0) & (before[:, 0] >= FEW)
+    n, y, old, x = n[both], y[both], before[both, 0], before[both, 1]
+    variance = evidence.own[both] * _variance(evidence, _held(evidence, x, old))
+    squares = (y / n - x / old) ** 2 / (variance * (1.0 / n + 1.0 / old))
+    return bool(squares.sum() > chdtri(max(len(n), 1), LIKELY))
+
+
 class Moved(NamedTuple):
     """How far arms have moved at each boundary (l - 1, m), in squared standard errors.
 
-    ``sums`` (2, l - 1) are over arms: those squares, and standard errors of arms that may move
-    together.
+    ``sums`` (2, l - 1) are over arms: those squares, and errors of arms that may move together.
     """
 
     squares: Floats
@@ -286,11 +312,6 @@ class Moved(NamedTuple):
 
 
 Mover = Callable[[Evidence, Singles, slice, bool], Moved]
-
-
-def _one_of(m: int) -> float:
-    """Squared standard errors that one of so many arms may have by chance."""
-    return 2.0 * math.log(2 * m)
 
 
 def _alone_moved(
