@@ -220,11 +220,10 @@ class Evidence:
         if kept.max(initial=0) >= self.m:  # sets with a paused arm wait for it
             here = np.all(kept < self.m, axis=1)
             kept, told = kept[here], told[here]
-        # a product with ones, as a sum over a short axis takes five times as long
-        inside = (kept >= 0).astype(np.float32) @ np.ones((self.k, 1), np.float32)
-        orders, sizes = kept.astype(np.int64), inside.astype(np.int64)
+        # einsum, as a sum over a short axis takes three times as long
+        orders, sizes = kept.astype(np.int64), np.einsum("ij->i", (kept >= 0).astype(np.int64))
         rewards, looks = told.astype(np.float64), np.empty((len(orders), self.k + 3))
-        add_sets(sums, forecast, self.low, orders, sizes, rewards[:, None], looks)
+        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
         slopes = np.zeros((self.m, 2))
         sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
         return sums, Kept(orders, looks, slopes)
