@@ -34,6 +34,7 @@ class Restarted:
     def __init__(self, m: int, k: int, *, world: World, seed: Seed) -> None:
         self.k, self.world = k, world
         self.roster = Roster.of(m)
+        self.selections = np.zeros(world.m, np.int64)
         self._rng = as_generator(seed, "learner")
         self._restart(0)
 
@@ -76,7 +77,9 @@ class Restarted:
         if self._learner.queries and self.world.changes(self.queries):
             self._restart(self.queries)
         batch = self._learner.ask(limit)
-        return replace(batch, orders=np.append(self.roster.ids, -1)[batch.orders])
+        batch = replace(batch, orders=np.append(self.roster.ids, -1)[batch.orders])
+        batch.count_into(self.selections)
+        return batch
 
     def tell(self, batch: Batch, rewards: Floats) -> None:
         """Take in rewards of rows asked since the last restart."""
