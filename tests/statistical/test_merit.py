@@ -65,8 +65,8 @@ def test_stratified_estimates_are_the_merits_of_the_mean_rewards(make, k, monkey
     monkeypatch.setattr(module, "_pull", noted)
     monkeypatch.setattr(module, "by_listing", listing)
     game = make()
-    found = merit.stratified(game, k, 8000, np.random.default_rng(k))
-    assert found.queries <= 8000
+    found = merit.stratified(game, k, 40_000, np.random.default_rng(k))
+    assert found.queries <= 40_000
     check_found(found, game, k)
     assert sorted(told) == list(range(1, k + 1))
     means = {(): 0.0}

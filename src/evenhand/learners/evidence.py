@@ -19,7 +19,7 @@ from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
 from evenhand.learners.free import Free, add_rewards, by_size, free_merits
 from evenhand.learners.inference import Conclusions, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets, rates, sinking
+from evenhand.learners.model import Forecast, Kept, Sums, add_sets
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
@@ -215,18 +215,11 @@ class Evidence:
 
     def _linearised(self, forecast: Forecast) -> tuple[Sums, Kept]:
         """Sums of the kept sets against a forecast, and what their products need."""
-        sums = Sums.blank(self.m, self.k)
-        kept, told = self.orders, self.rewards
-        if kept.max(initial=0) >= self.m:  # sets with a paused arm wait for it
-            here = np.all(kept < self.m, axis=1)
-            kept, told = kept[here], told[here]
-        # einsum, as a sum over a short axis takes three times as long
-        orders, sizes = kept.astype(np.int64), np.einsum("ij->i", (kept >= 0).astype(np.int64))
-        rewards, looks = told.astype(np.float64), np.empty((len(orders), self.k + 3))
-        add_sets(sums, forecast, self.low, orders, sizes[:, None], rewards[:, None], looks)
-        slopes = np.zeros((self.m, 2))
-        sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
-        return sums, Kept(orders, looks, slopes)
+        orders, rewards = self.orders, self.rewards
+        if orders.max(initial=0) >= self.m:  # sets with a paused arm wait for it
+            here = np.all(orders < self.m, axis=1)
+            orders, rewards = orders[here], rewards[here]
+        return model.linearised(orders.astype(np.int64), rewards, forecast, self.low)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import mean_products
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, Singles, compiled
 
 LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
 EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
@@ -232,6 +232,18 @@ def sinking(orders: Ints, looks: Floats, rate: Floats, result: Floats) -> None:
             slope = looks[i, j] * (crowd - rate[a]) * looks[i, k + 1]
             result[a, 0] += looks[i, j] * slope
             result[a, 1] += slope
+
+
+def linearised(orders: Ints, rewards: Singles, forecast: Forecast, low: float) -> tuple[Sums, Kept]:
+    """Sums of larger sets (n, k) against a forecast, and what products with them need."""
+    m, (n, k) = len(forecast.worth), orders.shape
+    sums, looks, slopes = Sums.blank(m, k), np.empty((n, k + 3)), np.zeros((m, 2))
+    # einsum, as a sum over a short axis takes three times as long
+    sizes = np.einsum("ij->i", (orders >= 0).astype(np.int64))
+    told = rewards.astype(np.float64)
+    add_sets(sums, forecast, low, orders, sizes[:, None], told[:, None], looks)
+    sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
+    return sums, Kept(orders, looks, slopes)
 
 
 @compiled

@@ -27,9 +27,8 @@ class Guarded(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.arriving = False  # a request has begun and is not yet here
-        self._since = self._paused = (
-            0.0  # when that began, or the last answer was sent; and writing
-        )
+        self._since = 0.0  # when that began, or the last answer was sent
+        self._paused = 0.0  # when the client had not read what was written
         self._unread = 0  # bytes since something came of bytes
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -147,8 +147,8 @@ class Record:
         self.regret: list[float] = []
         self.merit: list[Floats] | None = [] if world.m <= MAX_CURVE_ARMS else None
         self.windows = Windows(world.m) if world.m <= MAX_CURVE_ARMS else None
-        self.selections = self._counted = np.zeros(world.m, np.int64)
-        self._counts()  # what was asked before does not count
+        self.selections = np.zeros(world.m, np.int64)
+        self._counted = self._counts()  # what was asked before does not count
         self.due = np.zeros(world.m)  # summed over the queries of all scenes but the present one
         self.changes: list[Change] = []
         self.names = dict[int, str]()
@@ -170,10 +170,11 @@ class Record:
         loss, end = self.loss(batch), self.at + batch.queries
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
         counts = self._counts()
-        self.selections += counts
+        new, self._counted = counts - self._counted, counts
+        self.selections += new
         if self.windows is not None:
             share = self.scene.due / self.learner.k
-            self.windows.add(counts, share, self.at, end, inside)
+            self.windows.add(new, share, self.at, end, inside)
         if self.merit is not None and len(inside):
             self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
@@ -186,12 +187,10 @@ class Record:
         self.at = end
 
     def _counts(self) -> Ints:
-        """How often each arm was asked since this was called last, as the learner counts it."""
+        """How often each arm that ever is was asked so far, as the learner counts it."""
         counts = np.zeros(self.world.m, np.int64)
         counts[: len(self.learner.selections)] = self.learner.selections
-        new = counts - self._counted
-        self._counted = counts
-        return new
+        return counts
 
     def _by_id(self, values: Floats, absent: float) -> Floats:
         """What the learner says of its arms, as a vector of all arms that ever are."""
