@@ -13,21 +13,9 @@ from evenhand.games.noise import Bernoulli
 from evenhand.learners import EvenHand
 from evenhand.learners.columns import moments
 from evenhand.learners.evidence import Evidence
+from evenhand.learners.moves import FEW, LIKELY, Moved, alone_moved, held, moved_lately, variance_at
 from evenhand.learners.stretches import STRETCHES
-from evenhand.learners.watch import (
-    FEW,
-    LIKELY,
-    SELDOM,
-    SHOWN,
-    Limits,
-    Moved,
-    Watch,
-    _alone_moved,
-    _first,
-    _held,
-    _moved_lately,
-    _variance,
-)
+from evenhand.learners.watch import NOTHING, SELDOM, SHOWN, Limits, Watch, _first
 from tests.unit.test_roster import evidence_of, play
 
 SIZES = np.array([0.6, 0.2, 0.2])
@@ -57,23 +45,23 @@ def test_means_are_compared_by_the_deviance(noise, low):
     for shift in (0.0, 0.05, 0.3):
         before, after = (rng.random(n) * 0.4 + low + 0.1 + s for n, s in ((40, 0), (25, shift)))
         sums = sums_of([[before], [after]])
-        found = _alone_moved(evidence, sums).squares
+        found = alone_moved(evidence, sums).squares
         common = np.append(before, after).mean()
         naive = 0.0
         for y in (before, after):
             mean = y.mean()
-            area, _ = quad(lambda t, mean=mean: (mean - t) / _variance(evidence, t), common, mean)
+            area, _ = quad(lambda t, mean=mean: (mean - t) / variance_at(evidence, t), common, mean)
             naive += 2 * len(y) * area / 1.5
         assert found == pytest.approx(np.array([[naive]]), rel=0.01, abs=1e-3)
-        assert found <= 1.001 * _alone_moved(evidence, sums, exact=False).squares
+        assert found <= 1.001 * alone_moved(evidence, sums, exact=False).squares
 
 
 def test_rewards_that_spread_more_than_forecast_count_for_less():
     """Ten times the variance: a tenth as far; a spread as forecast changes nothing."""
     sides = [[np.tile([0.2, 0.4], 20)], [np.tile([0.3, 0.5], 20)]]  # of variance 0.01
-    far = _alone_moved(noisy(0.01, 0.0), sums_of(sides)).squares
-    assert _alone_moved(noisy(0.001, 0.0), sums_of(sides)).squares == pytest.approx(far, rel=1e-4)
-    assert _alone_moved(noisy(0.02, 0.0), sums_of(sides)).squares == pytest.approx(far / 2)
+    far = alone_moved(noisy(0.01, 0.0), sums_of(sides)).squares
+    assert alone_moved(noisy(0.001, 0.0), sums_of(sides)).squares == pytest.approx(far, rel=1e-4)
+    assert alone_moved(noisy(0.02, 0.0), sums_of(sides)).squares == pytest.approx(far / 2)
 
 
 def entropy(mean):
@@ -84,7 +72,7 @@ def entropy(mean):
 def test_of_rewards_of_0_or_1_it_is_the_likelihood_ratio(ones):
     """For a hundred rewards before and after; a rare reward counts as it should."""
     rewards = [[np.repeat([1.0, 0.0], [n, 100 - n])] for n in ones]
-    ((found,),), _ = _alone_moved(noisy(0.0, 1.0), sums_of(rewards))
+    ((found,),), _ = alone_moved(noisy(0.0, 1.0), sums_of(rewards))
     apart = sum(100 * entropy(n / 100) for n in ones) - 200 * entropy(sum(ones) / 200)
     assert found == pytest.approx(2 * apart, rel=0.05)
 
@@ -93,7 +81,7 @@ def test_every_boundary_is_looked_at_unless_one_side_has_few():
     rng = np.random.default_rng(3)
     rewards = [[rng.random(n)] for n in (FEW - 1, 1, 30, 20, FEW - 2)]
     evidence = noisy(0.2, 0.0)
-    found = _alone_moved(evidence, sums_of(rewards)).squares[:, 0]
+    found = alone_moved(evidence, sums_of(rewards)).squares[:, 0]
     for i in range(1, 5):
         before, after = (
             np.concatenate([y[0] for y in part]) for part in (rewards[:i], rewards[i:])
@@ -106,8 +94,8 @@ def test_every_boundary_is_looked_at_unless_one_side_has_few():
 
 
 def test_a_mean_of_zeros_alone_has_some_variance():
-    assert _held(noisy(0, 1), 0.0, 9.0) == pytest.approx(0.05)
-    assert _held(noisy(0, 1, low=-1.0), -9.0, 9.0) == pytest.approx(-0.95)
+    assert held(noisy(0, 1), 0.0, 9.0) == pytest.approx(0.05)
+    assert held(noisy(0, 1, low=-1.0), -9.0, 9.0) == pytest.approx(-0.95)
 
 
 def test_limits_are_passed_as_rarely_as_they_say():
@@ -292,21 +280,21 @@ def lately(rng, n, m=8, shift=0.0):
 def test_a_glance_is_as_likely_to_be_a_look_as_it_says():
     """Eight arms that have not moved; four of them by two standard errors each; none lately."""
     rng, n = np.random.default_rng(7), 4000
-    often = np.mean([_moved_lately(*lately(rng, 50)) for _ in range(n)])
+    often = np.mean([moved_lately(*lately(rng, 50)) for _ in range(n)])
     assert abs(often - LIKELY) < 4 * np.sqrt(LIKELY * (1 - LIKELY) / n)
-    assert np.mean([_moved_lately(*lately(rng, 50, shift=0.1)) for _ in range(100)]) > 0.9
-    assert not _moved_lately(*lately(rng, 40))
+    assert np.mean([moved_lately(*lately(rng, 50, shift=0.1)) for _ in range(100)]) > 0.9
+    assert not moved_lately(*lately(rng, 40))
     evidence, before = lately(rng, 50, shift=9.0)
     before[:4, 0] = FEW - 1  # too few to compare with
     evidence.singles[4:] = before[4:, [0, 1, 2, 2, 2]]
-    assert not _moved_lately(evidence, before)
+    assert not moved_lately(evidence, before)
 
 
 @pytest.mark.parametrize(("after", "first"), [(WORTH, SELDOM), (WORTH > 0.5, SELDOM - 1)])
 def test_a_look_comes_every_few_glances_or_when_arms_seem_to_have_changed(after, first):
     learner = EvenHand.restore(kept())
     watch, looks = learner._watch, []
-    watch.look = lambda evidence: looks.append(watch.glances) or []
+    watch.look = lambda evidence: looks.append(watch.glances) or NOTHING
     watch.glances = 0
     play(learner, best(after.astype(float)), 500, seed=2)
     assert looks[0] == first
@@ -333,10 +321,10 @@ def test_with_a_lower_limit_a_still_world_would_not_be():
     """The control: differences are there, and it is the limit that they do not pass."""
     learner = EvenHand.restore(kept())
     limit = 2 * np.log(2 * 10 * 2500)
-    moved = _alone_moved(learner.evidence, learner._watch.alone).squares.max()
+    moved = alone_moved(learner.evidence, learner._watch.alone).squares.max()
     assert 0.1 * limit < moved < limit
     learner._watch.cuts = 10**9  # as if it had noticed so many
-    assert learner._watch.look(learner.evidence)
+    assert learner._watch.look(learner.evidence).cuts
 
 
 def test_changes_survive_saving(tmp_path):

@@ -26,7 +26,7 @@ from evenhand.learners.prior import Prior
 from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
 from evenhand.learners.sizes import size_shares
 from evenhand.learners.termed import TermedLearner
-from evenhand.learners.watch import SHOWN, Watch
+from evenhand.learners.watch import SHOWN, Cut, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
 from evenhand.typing import Bools, Floats, Ints
@@ -50,6 +50,9 @@ class Diagnostics(NamedTuple):
         the model, in [0, 1].
     curvature
         The model's gamma: 0 where worths add up, 1 for noisy-OR.
+    half_life
+        Rewards after which what was told counts half, where arms change little by little; infinite
+        where nothing, or changes that are noticed one by one, forecast what came as well.
     """
 
     effective_sample_size: Floats
@@ -58,6 +61,7 @@ class Diagnostics(NamedTuple):
     size_shares: Floats
     trust: Floats
     curvature: float
+    half_life: float
 
 
 class EvenHand(TermedLearner[SetPlan]):
@@ -103,7 +107,8 @@ class EvenHand(TermedLearner[SetPlan]):
     watch
         Whether to look out for changes of what arms bring (:mod:`evenhand.learners.watch`), and to
         forget what they no longer say. Intervals and the guarantee are then about the time since
-        the last change that was noticed.
+        the last change that was noticed; while most arms change little by little and all that is
+        known fades, there are none.
     seed
         Seed or generator of all of the learner's randomness.
 
@@ -117,7 +122,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 6
+    trajectory = 7
     evidence: Evidence
 
     def __init__(
@@ -237,6 +242,7 @@ class EvenHand(TermedLearner[SetPlan]):
             self.sizes.copy(),
             found.trust,
             found.forecast.gamma,
+            self._watch.half_life(self.evidence),
         )
 
     @property
@@ -323,14 +329,22 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _glance(self) -> None:
         """Look for changes; forget what was known of arms that have changed."""
-        cuts = self._watch.glance(self.evidence)
-        if not cuts:
+        cuts, share = self._watch.glance(self.evidence)
+        if share < 1.0:
+            self.evidence.fade(share)
+        elif not cuts:
             return
+        if cuts:
+            self._forget(cuts)
+        self._watch.mark(self.evidence)
+        # what the band is about has changed
+        self.band = Band(self.m, self.k, self.sizes, self._low, self._plans)
+
+    def _forget(self, cuts: list[Cut]) -> None:
+        """Forget what was known of arms that have changed, and say so."""
         self.evidence.carry()
         for cut in cuts:
             self.evidence.forget(*cut)
-        self._watch.mark(self.evidence)
-        self.band = Band(self.m, self.k, self.sizes, self._low, self._plans)
         ids = self.roster.ids
         noticed = [(self.queries, ids[cut.column], cut.alone is not None) for cut in cuts]
         self._changes = np.append(self._changes, noticed, axis=0)[-SHOWN:]

@@ -31,19 +31,9 @@ REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: 
 def fields(m: int, k: int) -> Fields:
     """What evidence remembers."""
     number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
-    cells = (
-        "singles",
-        "weighted",
-        "together",
-        "cells",
-        "curve",
-        "saturation",
-        "scatter",
-        "expected",
-        "extra",
-    )
+    cells = "singles weighted together cells curve saturation scatter expected extra"
     return {
-        **dict.fromkeys(cells, number),
+        **dict.fromkeys(cells.split(), number),
         **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
         **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
         "met": number,
@@ -273,9 +263,7 @@ class Evidence:
         if not self.keeping:
             # set i of n keeps weight i/n: early surprises are those of poor forecasts
             factor = min(1.0, (1.0 + self.faded) / (1.0 + self.age))
-            for array in self.sums[:-1]:
-                array *= factor
-            self.weight *= np.array([factor, factor**2])
+            self.sums.fade(factor)
         self._close()
         self.merit, self.variance = found.merit, found.variance
         self.faded, self.due = self.age, self.told + max(1, int(REFIT * self.youth))
@@ -334,6 +322,21 @@ class Evidence:
         self.start[column] = max(self.start[column], start)
         if alone is not None:
             self.singles[column] = columns.moments(alone, self.singles[column])
+
+    def fade(self, share: float) -> None:
+        """Let all rewards so far count for less; squares of weights fade twice as fast."""
+        self._found = None
+        self.singles *= share
+        self.together *= share
+        for sums in (self.weighted, self.carried):
+            sums *= np.array([share, share, share**2, share**2])
+        self.sums.fade(share)
+        if not self.keeping:
+            gone = len(self.rewards) - int(share * len(self.rewards))  # the oldest
+            self.orders, self.rewards = self.orders[gone:], self.rewards[gone:]
+        self.start = self.told - share * (self.told - self.start)
+        self.faded = min(self.faded, self.age)
+        self.due = self.told + int(share * (self.due - self.told))
 
     def _drop(self, arms: Ints) -> None:
         """Take arms out of what larger sets say about the model."""

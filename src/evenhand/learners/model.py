@@ -96,6 +96,12 @@ class Sums(NamedTuple):
         # a sum of weights w is worth (sum w)^2 / sum w^2 rewards
         return float(self.weight[0] / self.weight[1]) if self.weight[1] > 0.0 else 1.0
 
+    def fade(self, share: float) -> None:
+        """Let all sets so far count for less."""
+        for array in self[:-1]:
+            array *= share
+        self.weight[:] *= np.array([share, share**2])
+
     def join(self, other: "Sums") -> "Sums":
         """Both together, each counting as the rewards it is worth."""
         pairs = zip(self[:-1], other[:-1], strict=True)

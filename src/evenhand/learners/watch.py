@@ -21,32 +21,40 @@ of M, have changed.
 Such a look takes long beside the few rewards since the last one. So there is one only every few
 times, or where a glance shows that arms alone have lately brought something else than before.
 
-Pairs of arms are watched by :mod:`evenhand.learners.pairs`.
+Pairs of arms are watched by :mod:`evenhand.learners.pairs`; where most arms change little by
+little, all that is known fades as :mod:`evenhand.learners.rates` says.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri
 
 from evenhand.exchange.fields import ANY, COUNT, Field, Fields
-from evenhand.learners import pairs
+from evenhand.learners import pairs, rates
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.model import binary_variance
+from evenhand.learners.moves import (
+    Moved,
+    Mover,
+    alone_moved,
+    company_moved,
+    held,
+    moved_lately,
+    one_of,
+    variance_at,
+)
 from evenhand.learners.pairs import ROOM, Pairs
+from evenhand.learners.rates import Rates
 from evenhand.learners.stretches import joined, merged, next_ends
-from evenhand.typing import Bools, Floats, Ints, Singles
+from evenhand.typing import Floats, Ints, Singles
 
 ROUNDS = 5  # queries per arm between two glances
 LAG = 500  # or this part of what is remembered, if that is more: what noticing late may cost
 SELDOM = 3  # glances per look: a matter of cost
-LIKELY = 0.05  # chance of what makes a glance a look
-FEW = 5  # rewards, of equal weight, before and after a boundary to compare them
 SKEW = 1.25  # squares of few rewards of 0 or 1 are about chi-square: their mean is up to 1.2
 BLOCK = 2**14  # arms looked at together: all at once take much memory
-EVERY = slice(None)
 SHOWN = 100  # changes that are told of
 
 
@@ -68,11 +76,23 @@ class Cut(NamedTuple):
     alone: Floats | None
 
 
+class Seen(NamedTuple):
+    """What a look has shown: arms that changed, and the share of what is known that still counts.
+
+    The share is below 1 where arms change little by little.
+    """
+
+    cuts: list[Cut]
+    share: float
+
+
+NOTHING = Seen([], 1.0)
 FIELDS: Fields = {
     "spans": Field(1, 2**62, (ANY,)),
     "ends": Field(0, 2**62, (ANY,)),
     "glances": COUNT,
     "glanced": COUNT,
+    "looked": COUNT,
     "cuts": COUNT,
 }
 
@@ -87,6 +107,7 @@ def fields(m: int) -> Fields:
         "alone_mark": marks,
         "company_mark": marks,
         **{f"pairs.{name}": field for name, field in pairs.fields(m).items()},
+        **{f"rates.{name}": field for name, field in rates.fields(m).items()},
     }
 
 
@@ -101,7 +122,7 @@ class Limits(NamedTuple):
     def of(cls, m: int, chance: float) -> "Limits":
         """Limits, in squared standard errors, that are passed with about this chance."""
         together = SKEW * chdtri(m, min(chance, 1.0))
-        return cls(2.0 * math.log(m / chance), float(together), _one_of(m))
+        return cls(2.0 * math.log(m / chance), float(together), one_of(m))
 
 
 class Watch:
@@ -120,8 +141,11 @@ class Watch:
         (m, 3) and (m, 7) what the evidence's sums were at the start of the present stretch.
     pairs
         The same for pairs of arms.
-    glances, glanced
-        How many glances there were, and how many rewards had been told at the last.
+    rates
+        How well forgetting at several rates has forecast.
+    glances, glanced, looked
+        How many glances there were, and how many rewards had been told at the last of them and at
+        the last look.
     cuts
         Changes noticed so far.
     """
@@ -136,8 +160,8 @@ class Watch:
         self.alone = np.zeros((0, m, 3), np.float32)
         self.company = np.zeros((0, m, 7), np.float32)
         self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
-        self.pairs = Pairs(m)
-        self.glances, self.glanced, self.cuts = 0, 0, 0
+        self.pairs, self.rates = Pairs(m), Rates(m)
+        self.glances, self.glanced, self.looked, self.cuts = 0, 0, 0, 0
 
     def interval(self, evidence: Evidence) -> int:
         """Rewards between two glances."""
@@ -161,38 +185,61 @@ class Watch:
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
+        self._forecast(evidence, alone)
         spans, starts = merged([*self.spans.tolist(), 1])
         self.spans, self.ends = np.array(spans), next_ends(self.ends, evidence.told, starts)
         self.alone = joined(self.alone, alone, starts)
         self.company = joined(self.company, company, starts)
 
+    def _forecast(self, evidence: Evidence, alone: Floats) -> None:
+        n, y = self.rates.sums[0].T
+        variance = evidence.own * variance_at(evidence, held(evidence, y, n))
+        self.rates.see(alone[:, 0], alone[:, 1], variance, evidence.told, ROUNDS * self.m)
+
+    def half_life(self, evidence: Evidence) -> float:
+        """Rewards after which what was told counts half: infinite unless arms change slowly."""
+        return ROUNDS * self.m * self.rates.half_life(self._chance(evidence))
+
+    def _chance(self, evidence: Evidence) -> float:
+        """Chance that a look is to be mistaken with."""
+        return (1 + self.cuts) / (2.0 * max(evidence.told, 1))
+
     def due(self, evidence: Evidence) -> bool:
         """Whether it is time for a glance."""
         return evidence.told - self.glanced >= self.interval(evidence)
 
-    def glance(self, evidence: Evidence) -> list[Cut]:
+    def glance(self, evidence: Evidence) -> Seen:
         """Look if it is time to, or if arms alone seem to have changed."""
         self.glanced, self.glances = evidence.told, self.glances + 1
-        if self.glances % SELDOM and not _moved_lately(evidence, self.alone_mark):
-            return []
+        if self.glances % SELDOM and not moved_lately(evidence, self.alone_mark):
+            return NOTHING
         return self.look(evidence)
 
-    def look(self, evidence: Evidence) -> list[Cut]:
+    def look(self, evidence: Evidence) -> Seen:
         """End the present stretch; find arms that have changed and forget what was before."""
         self.pairs.room = ROOM
         self.end(evidence)
         self.mark(evidence)
+        new, self.looked = evidence.told - self.looked, evidence.told
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
-            return []
-        limits = Limits.of(self.m, (1 + self.cuts) / (2.0 * evidence.told))
-        alone = self._changed(_alone_moved, self.alone, evidence, limits)
-        company = self._changed(_company_moved, self.company, evidence, limits)
+            return NOTHING
+        limits = Limits.of(self.m, self._chance(evidence))
+        alone = self._changed(alone_moved, self.alone, evidence, limits)
+        company = self._changed(company_moved, self.company, evidence, limits)
         cuts = self._cut(alone, company)
         if self.pairs.due(evidence.told, self.interval(evidence)):
             cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
         self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
+        share = 0.5 ** (new / self.half_life(evidence))
+        if share < 1.0:
+            self._fade(share)
         self.cuts += len(cuts)
-        return cuts
+        return Seen(cuts, share)
+
+    def _fade(self, share: float) -> None:
+        """Let all sums of arms count for less; squares of weights fade twice as fast."""
+        self.alone *= np.float32(share)
+        self.company *= np.array([share] * 5 + [share**2] * 2, np.float32)
 
     def _of_pairs(self, evidence: Evidence, besides: set[int]) -> list[Cut]:
         """Find arms of pairs that have changed, besides some that have anyway."""
@@ -201,7 +248,7 @@ class Watch:
         self.company[:, columns] = 0.0
         return [Cut(column, found[column], None) for column in columns]
 
-    def _changed(self, moved: "Mover", sums: Singles, evidence: Evidence, limits: Limits) -> Ints:
+    def _changed(self, moved: Mover, sums: Singles, evidence: Evidence, limits: Limits) -> Ints:
         """Return the first stretch (m,) after each arm changed, 0 where not; by bounds first."""
 
         def by_blocks(exact: bool) -> list[Moved]:
@@ -216,12 +263,12 @@ class Watch:
     def _blocks(self) -> Iterator[slice]:
         return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
 
-    def _passed(self, moved: "list[Moved]", limits: Limits) -> bool:
+    def _passed(self, moved: list[Moved], limits: Limits) -> bool:
         """Whether any arm, or all of them together, have moved beyond the limits."""
         most = max(float(one.squares.max()) for one in moved)
         return bool(most > limits.one or self._together(moved).max() > limits.all)
 
-    def _together(self, moved: "list[Moved]") -> Floats:
+    def _together(self, moved: list[Moved]) -> Floats:
         """How far all arms have moved (l - 1,).
 
         What they have moved alike does not count: those in the same sets move together.
@@ -240,6 +287,8 @@ class Watch:
                 self.alone[:first, column] = 0.0
             self.company[:, column] = 0.0
             recent = self.alone[first:, column].sum(axis=0, dtype=np.float64)
+            if by_itself:
+                self.rates.restart(column, recent[0], recent[1])
             start = int(self.ends[first - 1])
             cuts.append(Cut(column, start, recent if by_itself else None))
         return cuts
@@ -247,10 +296,12 @@ class Watch:
     def rearrange(self, source: Ints) -> None:
         """Go on with other arms: newcomers where the source is -1 or a paused arm."""
         stays = (source >= 0) & (source < self.m)
+        places = np.where(stays, source, 0)
         self.alone, self.company = (
-            np.where(stays[:, None], x[:, np.where(stays, source, 0)], np.float32(0.0))
+            np.where(stays[:, None], x[:, places], np.float32(0.0))
             for x in (self.alone, self.company)
         )
+        self.rates.rearrange(places, stays)
         self.m = len(source)
         self.pairs.rearrange(source)
 
@@ -260,16 +311,6 @@ def _in_company(evidence: Evidence) -> Floats:
     weighted = evidence.weighted.sum(axis=0)
     weighted[:, 1] -= (evidence.weighted[:, :, 0] * evidence.expected[1:]).sum(axis=0)
     return np.concatenate([evidence.together, weighted], axis=1)
-
-
-def _variance(evidence: Evidence, mean: Floats) -> Floats:
-    alpha, beta = evidence.noise
-    return alpha + beta * binary_variance(mean, evidence.low)
-
-
-def _held(evidence: Evidence, total: Floats, n: Floats) -> Floats:
-    """Mean with half a reward at either end of the range more: one of 0s alone may yet be above."""
-    return (total + 0.5 + evidence.low) / (n + 1.0)
 
 
 def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
@@ -284,115 +325,3 @@ def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
         first[also] = place
         changed |= also
     return np.where(changed, first + 1, 0)
-
-
-def _one_of(m: int) -> float:
-    """Squared standard errors that one of so many arms may have by chance."""
-    return 2.0 * math.log(2 * m)
-
-
-def _moved_lately(evidence: Evidence, before: Floats) -> bool:
-    """Whether arms alone have brought something else than before, more than is likely."""
-    n, y = (evidence.singles[:, :2] - before[:, :2]).T
-    both = (n > 0.0) & (before[:, 0] >= FEW)
-    n, y, old, x = n[both], y[both], before[both, 0], before[both, 1]
-    variance = evidence.own[both] * _variance(evidence, _held(evidence, x, old))
-    squares = (y / n - x / old) ** 2 / (variance * (1.0 / n + 1.0 / old))
-    return bool(squares.sum() > chdtri(max(len(n), 1), LIKELY))
-
-
-class Moved(NamedTuple):
-    """How far arms have moved at each boundary (l - 1, m), in squared standard errors.
-
-    ``sums`` (2, l - 1) are over arms: those squares, and errors of arms that may move together.
-    """
-
-    squares: Floats
-    sums: Floats
-
-
-Mover = Callable[[Evidence, Singles, slice, bool], Moved]
-
-
-def _alone_moved(
-    evidence: Evidence, alone: Singles, arms: slice = EVERY, exact: bool = True
-) -> Moved:
-    """How far means of arms have moved.
-
-    If not exact, an upper bound of that, which is sooner known: the variance, a concave function,
-    is smallest at the ends of the integral.
-    """
-    sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
-    before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
-    common = y / np.maximum(n, 1.0)
-    at_common = _variance(evidence, _held(evidence, y, n))
-    counts = np.stack([before[0], n - before[0]])
-    seen = counts > 0.0
-    means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
-    squares = counts * (means - common) ** 2 / evidence.own[arms]
-    squares[:, (counts < FEW).any(axis=0)] = 0.0
-    if exact:
-        rate = 1.0 / at_common  # the integral by Simpson's rule, twice
-        for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
-            rate = rate + times / _variance(evidence, common + place * (means - common))
-        rate = rate / (6.0 * _excess(evidence, alone, arms, counts, means))
-    else:
-        rate = 1.0 / np.minimum(at_common, _variance(evidence, means))
-    moved = (squares * rate).sum(axis=0)
-    return Moved(moved, np.stack([moved.sum(axis=1), np.zeros(len(moved))]))
-
-
-def _excess(
-    evidence: Evidence, alone: Singles, arms: slice, counts: Floats, means: Floats
-) -> Floats:
-    """How many times as much rewards spread (l - 1, m) about the means of their sides as forecast.
-
-    At least 1. An arm's own share of the noise is hardly known early on.
-    """
-    squares = alone[..., 2].sum(axis=0, dtype=np.float64)
-    seen = squares - (counts * means**2).sum(axis=0)
-    forecast = evidence.own[arms] * (counts * _variance(evidence, means)).sum(axis=0)
-    return np.maximum(seen / np.maximum(forecast, 1e-12), 1.0)
-
-
-def _company_moved(
-    evidence: Evidence, company: Singles, _: slice = EVERY, exact: bool = True
-) -> Moved:
-    """The same for larger sets: 0 where weighted rewards have not moved along, but in the sums.
-
-    If not exact, wherever weighted rewards may have moved.
-    """
-    sums = np.cumsum(company[..., :3], axis=0, dtype=np.float64).transpose(2, 0, 1)
-    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
-    counts = np.maximum(parts[0], 1.0)
-    surprise = parts[1] / counts
-    # a few rewards of 0 or 1 that are unlike all before have a variance unlike theirs too
-    _, e, ee = sums[:, -1] / np.maximum(sums[0, -1], 1.0)
-    noise = np.maximum(parts[2] / counts - surprise**2, np.maximum(ee - e**2, 1e-12))
-    errors = (surprise[0] - surprise[1]) / np.sqrt((noise / counts).sum(axis=0))
-    errors[(parts[0] < FEW).any(axis=0)] = 0.0
-    squares = errors**2
-    over_arms = np.stack([squares.sum(axis=1), errors.sum(axis=1)])
-    if exact:
-        squares[~_moved_along(evidence, company[..., 3:], errors)] = 0.0
-    return Moved(squares, over_arms)
-
-
-def _moved_along(evidence: Evidence, weighted: Singles, errors: Floats) -> Bools:
-    """Whether weighted rewards have moved (l - 1, m) as surprises did, in standard errors.
-
-    Variances are those forecast; at least that of their mean, as forecasts may be wrong: it is not
-    too small on average, the variance being a concave function of the mean.
-    """
-    sums = np.cumsum(weighted, axis=0, dtype=np.float64).transpose(2, 0, 1)
-    w, y, square, _ = sums[:, -1]
-    rewards = w**2 / np.maximum(square, 1e-12)  # of equal weight
-    least = _variance(evidence, _held(evidence, y / np.maximum(w, 1e-12) * rewards, rewards))
-    parts = np.stack([sums[:, :-1], sums[:, -1:] - sums[:, :-1]], axis=1)  # before and after
-    weights = np.maximum(parts[0], 1e-12)
-    before, after = parts[1] / weights
-    gap = before - after
-    error = (np.maximum(parts[3], least * parts[2]) / weights**2).sum(axis=0)
-    enough = (weights**2 > FEW * parts[2] + 1e-12).all(axis=0)
-    result: Bools = enough & (errors * gap > 0.0) & (gap**2 > _one_of(evidence.m) * error)
-    return result
