@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.learners.model import Forecast, Sums, add_sets, expectations, rates, sinking, times
+from evenhand.learners.model import (
+    Forecast,
+    Sums,
+    add_sets,
+    expectations,
+    rates,
+    sinking,
+    times,
+)
 from evenhand.learners.posterior import RIDGE, Information, Posterior, refine
 
 
@@ -328,3 +336,16 @@ def test_derivatives_of_merits_are_those_by_finite_differences():
     steeper = (value(x, none, gamma + h) - value(x, none, gamma - h)) / (2 * h)
     np.testing.assert_allclose(merits.gamma, steeper, rtol=2e-3)  # a step of a thousandth, one way
     assert np.all(merits.gamma < 0.0)
+
+
+# ---- what is forecast of new arms ----
+
+
+@pytest.mark.parametrize(("edges", "edge"), [((0.0, 0.001), 0.001), ((0.01, 0.1), 0.1)])
+@pytest.mark.parametrize("worth", [1.0, 1e-9])
+def test_sets_with_a_new_arm_are_not_taken_to_be_certain(worth, edges, edge):
+    """A mean forecast at an end of the range has no variance, and its surprise would count most."""
+    forecast = Forecast.blank(3, 2)._replace(worth=np.full(3, worth), edge=np.array([*edges, 0.3]))
+    sums, looks = Sums.blank(3, 2), np.empty((1, 5))
+    add_sets(sums, forecast, 0.0, np.array([[0, 1]]), np.array([[2]]), np.array([[0.5]]), looks)
+    assert looks[0, 3] == pytest.approx(1.0 / (edge * (1.0 - edge)), rel=1e-3)

@@ -369,3 +369,16 @@ def test_a_still_world_is_still_for_long(make, most):
         worth = np.random.default_rng(seed).uniform(0.2, 0.8, 10)
         alarms += play(EvenHand(10, 3, seed=seed), make(worth), 20_000, seed)._watch.cuts
     assert alarms <= most
+
+
+def test_an_arm_that_begins_anew_makes_its_sets_less_certain_until_it_is_known():
+    learner = play(EvenHand(6, 2, watch=False, seed=1), NoisyOr(np.linspace(0.2, 0.8, 6)), 6000)
+    evidence = learner.evidence
+    assert not evidence.keeping
+    settled = evidence.estimate().forecast.edge
+    evidence.carry()
+    evidence.forget(2, evidence.told - 30, np.array([5.0, 2.5, 1.3]))
+    edge = evidence.estimate().forecast.edge
+    assert edge[2] == pytest.approx(0.5 / (1 + 30 / 6))
+    assert np.delete(edge, 2) == pytest.approx(np.delete(settled, 2))
+    assert settled == pytest.approx(0.5 / (1 + evidence.told / 6))

@@ -19,6 +19,7 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
     "extra": 0,
     "own": 0,
     "reference": 0,
+    "edge": 0,
     "merit": 0,
     "variance": 0,
     "start": 0,
@@ -27,7 +28,7 @@ AXES = {  # arrays with an entry per arm, and the axis of the arms
 
 def width(k: int) -> int:
     """Numbers that evidence holds of one arm."""
-    return 5 + 8 * (k - 1) + 3 + 13 + 7
+    return 5 + 8 * (k - 1) + 3 + 13 + 8
 
 
 def pack(evidence: "Evidence") -> Floats:

@@ -14,7 +14,7 @@ from evenhand.estimate import Change, Estimate
 from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.exchange.fields import ANY, Field, Fields
 from evenhand.exchange.rewards import check_rewards
-from evenhand.learners import band, evidence, watch
+from evenhand.learners import band, evidence, evidence_fields, watch
 from evenhand.learners.accounting import own_part
 from evenhand.learners.band import Band
 from evenhand.learners.drafts import Draft
@@ -372,7 +372,7 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _fields(self) -> Fields:
         parts = {
-            "evidence": evidence.fields(self.m, self.k),
+            "evidence": evidence_fields.fields(self.m, self.k),
             "band": band.FIELDS,
             "_watch": watch.fields(self.m),
         }

@@ -14,7 +14,6 @@ numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
 import numpy as np
 
 from evenhand.exchange import Rows
-from evenhand.exchange.fields import ANY, COUNT, Field, Fields
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
 from evenhand.learners.free import Free, add_rewards, by_size, free_merits
@@ -26,42 +25,6 @@ from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 BLOCK = 2**13  # rows taken in at a time: what is seen of them then stays in the cache
 SPACE = 2**23  # bytes of kept sets at most: of many arms they would outweigh all other memory
 REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
-
-
-def fields(m: int, k: int) -> Fields:
-    """What evidence remembers."""
-    number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
-    cells = "singles weighted together cells curve saturation scatter expected extra"
-    return {
-        **dict.fromkeys(cells.split(), number),
-        **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
-        **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
-        "met": number,
-        "merit": number,
-        "variance": Field(0.0),
-        "gamma": Field(1e-4, 1e300),
-        # of orders, those beyond the arms are not read
-        "orders": Field(-1, 2**31, (ANY, k), _sets, any_width=True),
-        "rewards": Field(-1e30, 1e30, (ANY,)),
-        "keeping": Field(0, 1),
-        "told": COUNT,
-        "due": COUNT,
-        "faded": COUNT,
-        "start": Field(0.0, 2.0**62),
-        "carried": Field(-1e300, 1e300, (ANY, m, 4), lambda x: _all_or_none(x, k)),
-        "away": Field(shape=(ANY, columns.width(k))),
-        "largest": Field(1.0, 1e300),
-    }
-
-
-def _all_or_none(carried: Floats, k: int) -> str | None:
-    return None if len(carried) in (0, k - 1) else "must hold all sizes"
-
-
-def _sets(orders: Shorts) -> str | None:
-    behind = orders < 0
-    good = orders.shape[1] == 1 or not behind[:, :2].any()
-    return None if good and not (behind[:, :-1] & ~behind[:, 1:]).any() else "must hold larger sets"
 
 
 class Evidence:
@@ -118,7 +81,7 @@ class Evidence:
 
     def _use(self, forecast: Forecast, hyper: Hyper) -> None:
         self.worth, self.extra, self.gamma, self.noise, self.own = forecast[:5]
-        self.reference, self.expected, self.met = forecast[5:]
+        self.reference, self.expected, self.met, self.edge = forecast[5:]
         self.centre, self.spread, self.extra_spread = hyper
 
     @property
@@ -130,7 +93,7 @@ class Evidence:
     def forecast(self) -> Forecast:
         """What sets are expected to bring."""
         own = self.worth, self.extra, self.gamma, self.noise, self.own
-        return Forecast(*own, self.reference, self.expected, self.met)
+        return Forecast(*own, self.reference, self.expected, self.met, self.edge)
 
     @property
     def known(self) -> Bools:
@@ -350,6 +313,7 @@ class Evidence:
             np.moveaxis(getattr(self, name), axis, 0)[new] = 0.0
         self.worth[new] = self.reference[new] = self.centre
         self.own[new], self.variance[new], self.start[new] = 1.0, np.inf, self.told
+        self.edge[new] = 0.5
         self.merit[new] = self.merit[~new].mean() if not new.all() else 0.5
 
     def _move(self, forecast: Forecast) -> None:
@@ -374,8 +338,14 @@ class Evidence:
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )
-        forecast = forecast._replace(expected=expected, met=met)
+        forecast = forecast._replace(expected=expected, met=met, edge=self._edge())
         return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
+
+    def _edge(self) -> Floats:
+        """Half a reward, of so many per arm since it began; 0 while sets can be looked at anew."""
+        if self.keeping:
+            return np.zeros(self.m)
+        return 0.5 / (1.0 + np.maximum(self.told - self.start, 0.0) / self.m)
 
     def _step(self, forecast: Forecast, hyper: Hyper) -> tuple[inference.Fit, Floats]:
         """Go one step from a forecast; returns the saturation met, too."""

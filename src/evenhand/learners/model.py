@@ -39,6 +39,9 @@ class Forecast(NamedTuple):
         (k, m) mean over all r-sets with an arm of what is subtracted from rewards.
     met
         (k,) mean saturation that members met in sets of each size.
+    edge
+        (m,) means of sets this near to the ends of the range have the variance they would have
+        there, as what is forecast of an arm that is new may be wrong by so much.
     """
 
     worth: Floats
@@ -49,6 +52,7 @@ class Forecast(NamedTuple):
     reference: Floats
     expected: Floats
     met: Floats
+    edge: Floats
 
     @classmethod
     def blank(cls, m: int, k: int) -> "Forecast":
@@ -56,7 +60,7 @@ class Forecast(NamedTuple):
         half, one = np.full(m, 0.5), np.ones(m)
         noise = np.array([0.0, 1.0])
         expected = np.repeat(1.0 - 0.5 ** np.arange(1.0, k + 1.0)[:, None], m, axis=1)
-        return cls(half, np.zeros(m), 1.0, noise, one, half, expected, np.zeros(k))
+        return cls(half, np.zeros(m), 1.0, noise, one, half, expected, np.zeros(k), np.zeros(m))
 
 
 class Sums(NamedTuple):
@@ -150,13 +154,13 @@ def add_sets(
     since each that is called adds to what a first run compiles.
     """
     cells, curve, saturation, scatter, weight = sums
-    worth, extra, gamma, noise, own, reference, _, met = forecast
+    worth, extra, gamma, noise, own, reference, _, met, edges = forecast
     n, k = orders.shape
     for i in range(n):
         r, y = sizes[i, 0], rewards[i, 0]
         if r == 1 or np.isnan(y):
             continue
-        missed, slope, ratio, total = 1.0, 0.0, 0.0, 0.0
+        missed, slope, ratio, total, edge = 1.0, 0.0, 0.0, 0.0, EDGE
         for j in range(r):
             a = orders[i, j]
             left = 1.0 - gamma * worth[a]
@@ -166,6 +170,7 @@ def add_sets(
             slope += worth[a] / left
             ratio += own[a] * worth[a]
             total += worth[a]
+            edge = edges[a] if edges[a] > edge else edge
         value = (1.0 - missed) / gamma
         slope = (slope * missed - value) / gamma
         loss, lost, along, by_reference = 0.0, 0.0, 0.0, 0.0
@@ -178,7 +183,7 @@ def add_sets(
             along += others
             by_reference += others * reference[a]
         held = value - lost - low  # as :func:`binary_variance`
-        held = EDGE if held < EDGE else 1.0 - EDGE if held > 1.0 - EDGE else held
+        held = edge if held < edge else 1.0 - edge if held > 1.0 - edge else held
         q = held * (1.0 - held)
         common = 1.0 / (noise[0] + noise[1] * q)
         share = common * total / ratio
