@@ -23,7 +23,8 @@ def stretches(m, n, rng):
 def seen(m, told, counts, totals, variance):
     rates = Rates(m)
     for at, n, y in zip(told, counts, totals, strict=True):
-        rates.see(n.astype(float), y, variance, int(at), UNIT)
+        rates.new += np.column_stack([n, y])
+        rates.see(variance, int(at), UNIT)
     return rates
 
 

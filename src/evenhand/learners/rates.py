@@ -25,6 +25,7 @@ def fields(m: int) -> Fields:
     return {
         "sums": Field(-1e30, 1e30, (h + 1, m, 2)),
         "gains": Field(-1e30, 1e30, (h, m)),
+        "new": Field(-1e30, 1e30, (m, 2)),
         "told": COUNT,
     }
 
@@ -38,21 +39,23 @@ class Rates:
         (h + 1, m, 2) rewards of arms alone, n and y: all, and those left with each half-life.
     gains
         (h, m) twice the logarithm of how much more likely rewards were by each half-life.
+    new
+        (m, 2) those that were not yet forecast.
     told
-        How many rewards had been told at the end of the last stretch.
+        How many rewards of all kinds had been told when some last were.
     """
 
     def __init__(self, m: int) -> None:
         h = len(HALF_LIVES)
         self.sums, self.gains = np.zeros((h + 1, m, 2)), np.zeros((h, m))
-        self.told = 0
+        self.new, self.told = np.zeros((m, 2)), 0
 
-    def see(self, n: Floats, y: Floats, variance: Floats, told: int, unit: int) -> None:
-        """Forecast a stretch, then take it in.
+    def see(self, variance: Floats, told: int, unit: int) -> None:
+        """Forecast new rewards, then take them in.
 
-        ``n`` and ``y`` (m,) are its rewards of arms alone, ``variance`` (m,) that of one of them;
-        half-lives are in units of so many rewards of all kinds.
+        ``variance`` (m,) is that of one reward; half-lives are in units of so many of all kinds.
         """
+        n, y = self.new.T
         known = self.sums[..., 0]
         count, each = np.maximum(known, 1.0), np.maximum(n, 1.0)
         spread = variance * (1.0 / each + 1.0 / count)
@@ -61,8 +64,8 @@ class Rates:
         self.gains *= self.told / max(told, 1)  # that of stretch i of n counts i/n
         self.gains += np.where(both, cost[0] - cost[1:], 0.0)
         self.sums[1:] *= (0.5 ** ((told - self.told) / unit / HALF_LIVES))[:, None, None]
-        self.sums += np.column_stack([n, y])
-        self.told = told
+        self.sums += self.new
+        self.new, self.told = np.zeros_like(self.new), told
 
     def half_life(self, chance: float) -> float:
         """Return the half-life that has forecast best, infinite if it may have by this chance.
@@ -78,9 +81,10 @@ class Rates:
 
     def restart(self, column: int, n: float, y: float) -> None:
         """Know of an arm that has changed only what it has brought since, which explains gains."""
-        self.sums[:, column], self.gains[:, column] = (n, y), 0.0
+        self.sums[:, column], self.gains[:, column], self.new[column] = (n, y), 0.0, 0.0
 
     def rearrange(self, source: Ints, stays: Bools) -> None:
         """Go on with other arms: those that stay come from these columns."""
         self.sums = np.where(stays[:, None], self.sums[:, source], 0.0)
         self.gains = np.where(stays, self.gains[:, source], 0.0)
+        self.new = np.where(stays[:, None], self.new[source], 0.0)

@@ -92,7 +92,6 @@ FIELDS: Fields = {
     "ends": Field(0, 2**62, (ANY,)),
     "glances": COUNT,
     "glanced": COUNT,
-    "looked": COUNT,
     "cuts": COUNT,
 }
 
@@ -143,9 +142,8 @@ class Watch:
         The same for pairs of arms.
     rates
         How well forgetting at several rates has forecast.
-    glances, glanced, looked
-        How many glances there were, and how many rewards had been told at the last of them and at
-        the last look.
+    glances, glanced
+        How many glances there were, and how many rewards had been told at the last.
     cuts
         Changes noticed so far.
     """
@@ -161,7 +159,7 @@ class Watch:
         self.company = np.zeros((0, m, 7), np.float32)
         self.alone_mark, self.company_mark = np.zeros((m, 3)), np.zeros((m, 7))
         self.pairs, self.rates = Pairs(m), Rates(m)
-        self.glances, self.glanced, self.looked, self.cuts = 0, 0, 0, 0
+        self.glances, self.glanced, self.cuts = 0, 0, 0
 
     def interval(self, evidence: Evidence) -> int:
         """Rewards between two glances."""
@@ -185,16 +183,16 @@ class Watch:
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
-        self._forecast(evidence, alone)
+        self.rates.new += alone[:, :2]
         spans, starts = merged([*self.spans.tolist(), 1])
         self.spans, self.ends = np.array(spans), next_ends(self.ends, evidence.told, starts)
         self.alone = joined(self.alone, alone, starts)
         self.company = joined(self.company, company, starts)
 
-    def _forecast(self, evidence: Evidence, alone: Floats) -> None:
+    def _forecast(self, evidence: Evidence) -> None:
         n, y = self.rates.sums[0].T
         variance = evidence.own * variance_at(evidence, held(evidence, y, n))
-        self.rates.see(alone[:, 0], alone[:, 1], variance, evidence.told, ROUNDS * self.m)
+        self.rates.see(variance, evidence.told, ROUNDS * self.m)
 
     def half_life(self, evidence: Evidence) -> float:
         """Rewards after which what was told counts half: infinite unless arms change slowly."""
@@ -220,7 +218,8 @@ class Watch:
         self.pairs.room = ROOM
         self.end(evidence)
         self.mark(evidence)
-        new, self.looked = evidence.told - self.looked, evidence.told
+        new = evidence.told - self.rates.told
+        self._forecast(evidence)
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return NOTHING
         limits = Limits.of(self.m, self._chance(evidence))
