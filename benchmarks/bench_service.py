@@ -54,6 +54,7 @@ def served(folder: Path, url: str, *options: str) -> Iterator[tuple[int, str, in
     """A service with one experiment: its port, a key, and its first process."""
     port = free_port()
     command = [sys.executable, "-m", "evenhand", "serve", "--database", url, "--port", str(port)]
+    command += ["--rate", "1e9"]  # a key may send 1e5 rows per second, which batches pass
     log = (folder / f"{port}.log").open("wb")
     process = subprocess.Popen([*command, *options], cwd=folder, stdout=log, stderr=log)
     try:

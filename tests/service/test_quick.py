@@ -10,12 +10,13 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from evenhand.service import keys
+from evenhand.service import keys, quick
 from evenhand.service.committer import Unavailable
 from evenhand.service.metrics import Metrics
 from evenhand.service.pace import PATIENCE
 from evenhand.service.quick import Quick
 from evenhand.service.receipts import Signer
+from evenhand.service.stock import Drawn, Stock
 
 QUICK = 'evenhand_requests_total{route="/v1/experiments/*/ask",status="200"}'
 
@@ -253,3 +254,25 @@ def test_a_tell_is_answered_when_it_is_recorded_even_at_the_end():
     wire, counted = asyncio.run(told(recorded, repeated=3))  # by a head that is known
     assert wire.said.endswith(b'{"results":["accepted"]}')
     assert counted == {(route, 200): 3}
+
+
+@pytest.mark.parametrize(
+    ("n", "stale", "names", "answered"),
+    [(4, 0, 9, True), (5, 0, 9, True), (6, 0, 9, False), (5, 1, 9, False), (4, 0, 3, False)],
+)
+def test_many_rows_are_all_at_hand_or_stay_in_stock(n, stale, names, answered):
+    """Not where rows are too few, too old, or hold an arm that is not known here."""
+    rows = [Drawn(7 - (i < stale), i, [i], learns=True) for i in range(5)]
+    stock = Stock(1, "w", None, None, floor=7, _task=object())
+    stock.rows.extend(rows)
+    encoded = {arm: b'"%d"' % arm for arm in range(names)}
+    view = SimpleNamespace(stock=stock, plain=True, signer=Signer(1, ["ab" * 32]), encoded=encoded)
+    key = SimpleNamespace(spend=lambda rows: None)
+    said = quick.ask(SimpleNamespace(fresh=True), view, key, b'{"n":%d}' % n)
+    if answered:
+        shown = [row["arms"] for row in json.loads(said)["decisions"]]
+        assert shown == [[str(i)] for i in range(n)]
+        assert (list(stock.rows), stock.asked) == (rows[n:], n)
+    else:
+        assert said is None
+        assert (list(stock.rows), stock.asked) == (rows[stale:], 0)

@@ -567,6 +567,31 @@ def test_a_backup_is_taken_before_the_new_release_has_run(tmp_path):
     c.close()
 
 
+def test_rewards_move_with_their_table(tmp_path):
+    """On SQLite, from a release that had it without row ids."""
+    source = database(str(tmp_path / "old.db"))
+    source.migrate("0003")
+    c = source.connect()
+    every = [
+        (1, e, r, None if r == 2 else 0.5, 1.5, r % 2, e or None)
+        for e in range(3)
+        for r in range(4)
+    ]
+    c.many("insert into tells values(?,?,?,?,?,?,?)", every)
+    with pytest.raises(sqlite3.OperationalError, match="no such column: rowid"):
+        c.execute("select rowid from tells")
+    c.close()
+    source.migrate()
+    c = source.connect()
+    assert c.execute("select * from tells order by epoch, row") == every
+    assert len(c.execute("select rowid from tells")) == len(every)
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        c.execute("insert into tells(exp, epoch, row, at) values(1, 2, 3, 0)")
+    plan = c.execute("explain query plan select row from tells where exp=1 and fold is null")
+    assert "inbox" in plan[0][-1]
+    c.close()
+
+
 def test_a_snapshot_that_is_not_understood_is_passed_over(c, monkeypatch):
     """A release with another estimator learns again from all that was told."""
     experiment, rng = new_experiment(c), random.Random(13)

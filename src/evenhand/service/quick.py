@@ -1,4 +1,4 @@
-"""The requests that come most, an ask for one row and a tell, answered by the protocol itself.
+"""The requests that come most, plain asks and tells, answered by the protocol itself.
 
 They need no scope, no task and one write to the socket: less than what the server alone spends
 on a request that does nothing. Whatever is not as usual about a request (no key, another
@@ -7,6 +7,7 @@ body, no row at hand) goes the general way, through the application, as if this 
 
 import logging
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,10 +17,11 @@ from evenhand.service.asking import render, sorted_out
 from evenhand.service.committer import Unavailable
 from evenhand.service.connections import Guarded
 from evenhand.service.keys import Key, bearer
-from evenhand.service.messages import DECODERS, Tell
+from evenhand.service.messages import DECODERS, Ask, Tell
 from evenhand.service.pace import PATIENCE
 from evenhand.service.problems import Problem
 from evenhand.service.requests import SLOW
+from evenhand.service.stock import Drawn
 from evenhand.service.tells import Told
 from evenhand.service.web import AWAY
 from evenhand.service.worker import View, Worker
@@ -221,16 +223,27 @@ class Quick(Guarded):
 
 def ask(worker: Worker, view: View, key: Key, body: bytes) -> bytes | None:
     """Return the answer, or None if anything is not as usual."""
-    if body not in USUAL or not (view.plain and worker.fresh) or not spent(key, 1):
+    n, stock = 1 if body in USUAL else wanted(body), view.stock
+    at_hand = 0 < n <= len(stock.rows)
+    if not (at_hand and view.plain and worker.fresh and spent(key, n)):
         return None
-    row = view.stock.take()
-    if row is None:
-        return None
+    rows = list[Drawn]()
+    while len(rows) < n and (row := stock.take()):
+        rows.append(row)
+    if len(rows) == n:
+        with suppress(KeyError):  # an arm that has just joined
+            return render(view, rows)
+    stock.rows.extendleft(reversed(rows))
+    stock.asked -= len(rows)
+    return None
+
+
+def wanted(body: bytes) -> int:
+    """Return how many rows are asked for; 0 if that is not understood."""
     try:
-        return render(view, [row])
-    except KeyError:  # an arm that has just joined
-        view.stock.rows.appendleft(row)
-        return None
+        return DECODERS[Ask].decode(body).n
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return 0
 
 
 def tell(view: View, key: Key, body: bytes) -> tuple[list[str], list[Told]] | None:
