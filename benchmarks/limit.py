@@ -171,8 +171,8 @@ class Limit(EvenHand):
 
     kind: Callable[[Truth], Evidence] = KnownValues
 
-    def __init__(self, game: Game, k: int, *, seed: Seed) -> None:
-        super().__init__(game.m, k, seed=seed)
+    def __init__(self, game: Game, k: int, *, full: float | None, seed: Seed) -> None:
+        super().__init__(game.m, k, full=full, seed=seed)
         self.game = game
         self.evidence = self.kind(Truth.of(game, k))
 
@@ -192,14 +192,17 @@ class WithModel(Limit):
 LIMITS = (Limit, Unweighted, WithModel)
 
 
-def regrets(config: dict[str, Any], marks: list[int], n: int, seed: int) -> Floats:
+def regrets(
+    config: dict[str, Any], marks: list[int], n: int, seed: int, full: float | None = None
+) -> Floats:
     """Regret (4, n, marks) of the limits and of EvenHand, on the same games and streams."""
     found = np.empty((len(LIMITS) + 1, n, len(marks)))
     for r in range(1, n + 1):
         game, known = build_game(config, K, replication=r, seed=seed)
         target = fair_policy(np.maximum(known.merit, 0.0), K)
-        made = [make(game, K, seed=stream(seed, r, "learner")) for make in LIMITS]
-        for i, learner in enumerate([*made, EvenHand(game.m, K, seed=stream(seed, r, "learner"))]):
+        made = [make(game, K, full=full, seed=stream(seed, r, "learner")) for make in LIMITS]
+        ours = EvenHand(game.m, K, full=full, seed=stream(seed, r, "learner"))
+        for i, learner in enumerate([*made, ours]):
             noise = stream(seed, r, "environment")
             run = simulate(learner, game, max(marks), target=target, seed=noise, checkpoints=marks)
             found[i, r - 1] = run.regret
@@ -226,10 +229,12 @@ def main() -> None:
     parser.add_argument("--marks", type=float, nargs="+", default=[1e4, 1e5, 1e6])
     parser.add_argument("--replications", type=int, default=10, help="at least 2")
     parser.add_argument("--seed", type=int, default=23)
+    parser.add_argument("--full", type=float, help="share of full sets, if not the default sizes")
     given = parser.parse_args()
     marks, rows = sorted(map(round, given.marks)), list[list[str]]()
     for name in given.games:
-        rows += lines(name, marks, regrets(GAMES[name], marks, given.replications, given.seed))
+        found = regrets(GAMES[name], marks, given.replications, given.seed, given.full)
+        rows += lines(name, marks, found)
     print(plain_table(HEAD, rows))
 
 
