@@ -171,7 +171,7 @@ class Limit(EvenHand):
 
     kind: Callable[[Truth], Evidence] = KnownValues
 
-    def __init__(self, game: Game, k: int, *, full: float | None, seed: Seed) -> None:
+    def __init__(self, game: Game, k: int, *, full: float | None = None, seed: Seed) -> None:
         super().__init__(game.m, k, full=full, seed=seed)
         self.game = game
         self.evidence = self.kind(Truth.of(game, k))
