@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from evenhand.account import figures
 from evenhand.games import NoisyOr, Walk
 from evenhand.learners import EvenHand
 from evenhand.learners.moves import FEW
@@ -143,5 +144,7 @@ def test_a_learner_forgets_where_arms_walk_and_says_so(sd, forgets):
     assert (learner.evidence.age < 10_000) is forgets
     wide = said.intervals[:, 1] - said.intervals[:, 0]
     assert bool(wide.min() == 2.0) is forgets  # intervals then say nothing
+    told = figures.diagnostics(learner.account())
+    assert any("change little by little" in one for one in told["said"]) is forgets
     again = EvenHand.restore(learner.snapshot())
     assert again.estimate().diagnostics.half_life == said.diagnostics.half_life

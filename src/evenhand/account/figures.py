@@ -59,6 +59,11 @@ def diagnostics(account: Account) -> dict[str, Any]:
         n = len(account.changes)
         noticed = f"{n} change{'' if n == 1 else 's'} noticed so far."
         said.append(noticed if n else "No change of what arms bring was noticed.")
+    if "half_life" in numbers:
+        said.append(
+            "Most arms change little by little: what was told counts half after "
+            f"{number(round(numbers['half_life']))} rewards."
+        )
     table = {
         "learner": account.learner,
         "queries asked": number(account.queries),

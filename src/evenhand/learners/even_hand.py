@@ -271,7 +271,11 @@ class EvenHand(TermedLearner[SetPlan]):
             "trust": said.trust,
             "sizes": said.size_shares,
             "mixing": said.mixing,
-            "diagnostics": {"curvature": said.curvature, "largest_weight": said.largest_weight},
+            "diagnostics": {
+                "curvature": said.curvature,
+                "largest_weight": said.largest_weight,
+                **({"half_life": said.half_life} if said.half_life < np.inf else {}),
+            },
             "changes": tuple(noticed) if self.watch else None,
         }
 
