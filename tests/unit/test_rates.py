@@ -93,9 +93,24 @@ def test_a_change_that_was_noticed_explains_what_forgetting_gained():
 def test_rates_go_with_the_arms():
     rates = walked(3, 0.1, 50, 1)
     sums, gains = rates.sums.copy(), rates.gains.copy()
-    rates.rearrange(np.array([2, 0, 0]), np.array([True, False, True]))
-    assert (rates.sums == np.stack([sums[:, 2], 0 * sums[:, 0], sums[:, 0]], axis=1)).all()
-    assert (rates.gains == np.stack([gains[:, 2], 0 * gains[:, 0], gains[:, 0]], axis=1)).all()
+    rates.rearrange(np.array([2, -1, 0, 3]))
+    blank = np.zeros_like(sums[:, :1])
+    assert (rates.sums == np.concatenate([sums[:, [2]], blank, sums[:, [0]], blank], axis=1)).all()
+    assert (rates.gains[:, [0, 2]] == gains[:, [2, 0]]).all()
+    assert (rates.gains[:, [1, 3]] == 0.0).all()
+    assert rates.new.shape == (4, 2)
+
+
+def test_of_many_arms_the_first_are_followed(monkeypatch):
+    monkeypatch.setattr("evenhand.learners.rates.MOST", 3)
+    rates = Rates(5)
+    rates.note(np.ones((5, 3)))
+    rates.see(np.ones(3), 10, UNIT)
+    rates.restart(1, 7.0, 3.0)
+    rates.restart(4, 7.0, 3.0)  # nobody follows it
+    assert rates.sums[0].tolist() == [[1.0, 1.0], [7.0, 3.0], [1.0, 1.0]]
+    rates.rearrange(np.array([4, 1, 0, 2]))
+    assert rates.sums[0].tolist() == [[0.0, 0.0], [7.0, 3.0], [1.0, 1.0]]
 
 
 # ---- what fading leaves ----

@@ -5,6 +5,8 @@ what an arm has brought alone since it last changed, means are kept in which rew
 after each of some times. Every stretch of rewards is forecast by all of them, and how much better
 each half-life does than the plain mean is summed up, what was earlier counting for less. Where
 nothing changes, and where changes are noticed, the plain mean forecasts best.
+
+It is a rate for all arms, so of very many the first are enough to find it.
 """
 
 import math
@@ -13,15 +15,16 @@ import numpy as np
 
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.learners.moves import FEW, LIKELY
-from evenhand.typing import Bools, Floats, Ints
+from evenhand.typing import Floats, Ints
 
 HALF_LIVES = 2.0 ** np.arange(3, 13)  # in shortest times between two glances
 NEVER = np.inf
+MOST = 4096  # arms that are followed
 
 
 def fields(m: int) -> Fields:
     """What is remembered."""
-    h = len(HALF_LIVES)
+    h, m = len(HALF_LIVES), min(m, MOST)
     return {
         "sums": Field(-1e30, 1e30, (h + 1, m, 2)),
         "gains": Field(-1e30, 1e30, (h, m)),
@@ -46,9 +49,13 @@ class Rates:
     """
 
     def __init__(self, m: int) -> None:
-        h = len(HALF_LIVES)
+        h, m = len(HALF_LIVES), min(m, MOST)
         self.sums, self.gains = np.zeros((h + 1, m, 2)), np.zeros((h, m))
         self.new, self.told = np.zeros((m, 2)), 0
+
+    def note(self, alone: Floats) -> None:
+        """Take notice of rewards of arms alone (m, 3), to be forecast later."""
+        self.new += alone[:MOST, :2]
 
     def see(self, variance: Floats, told: int, unit: int) -> None:
         """Forecast new rewards, then take them in.
@@ -81,10 +88,14 @@ class Rates:
 
     def restart(self, column: int, n: float, y: float) -> None:
         """Know of an arm that has changed only what it has brought since, which explains gains."""
-        self.sums[:, column], self.gains[:, column], self.new[column] = (n, y), 0.0, 0.0
+        if column < MOST:
+            self.sums[:, column], self.gains[:, column], self.new[column] = (n, y), 0.0, 0.0
 
-    def rearrange(self, source: Ints, stays: Bools) -> None:
-        """Go on with other arms: those that stay come from these columns."""
-        self.sums = np.where(stays[:, None], self.sums[:, source], 0.0)
-        self.gains = np.where(stays, self.gains[:, source], 0.0)
-        self.new = np.where(stays[:, None], self.new[source], 0.0)
+    def rearrange(self, source: Ints) -> None:
+        """Go on with other arms: newcomers where the source is none that was followed."""
+        source = source[:MOST]
+        stays = (source >= 0) & (source < len(self.new))
+        places = np.where(stays, source, 0)
+        self.sums = np.where(stays[:, None], self.sums[:, places], 0.0)
+        self.gains = np.where(stays, self.gains[:, places], 0.0)
+        self.new = np.where(stays[:, None], self.new[places], 0.0)

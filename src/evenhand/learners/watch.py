@@ -183,7 +183,7 @@ class Watch:
     def end(self, evidence: Evidence) -> None:
         """End the present stretch: before the forecast changes."""
         alone, company = self._fresh(evidence)
-        self.rates.new += alone[:, :2]
+        self.rates.note(alone)
         spans, starts = merged([*self.spans.tolist(), 1])
         self.spans, self.ends = np.array(spans), next_ends(self.ends, evidence.told, starts)
         self.alone = joined(self.alone, alone, starts)
@@ -191,7 +191,7 @@ class Watch:
 
     def _forecast(self, evidence: Evidence) -> None:
         n, y = self.rates.sums[0].T
-        variance = evidence.own * variance_at(evidence, held(evidence, y, n))
+        variance = evidence.own[: len(n)] * variance_at(evidence, held(evidence, y, n))
         self.rates.see(variance, evidence.told, ROUNDS * self.m)
 
     def half_life(self, evidence: Evidence) -> float:
@@ -295,12 +295,11 @@ class Watch:
     def rearrange(self, source: Ints) -> None:
         """Go on with other arms: newcomers where the source is -1 or a paused arm."""
         stays = (source >= 0) & (source < self.m)
-        places = np.where(stays, source, 0)
         self.alone, self.company = (
-            np.where(stays[:, None], x[:, places], np.float32(0.0))
+            np.where(stays[:, None], x[:, np.where(stays, source, 0)], np.float32(0.0))
             for x in (self.alone, self.company)
         )
-        self.rates.rearrange(places, stays)
+        self.rates.rearrange(np.where(stays, source, -1))
         self.m = len(source)
         self.pairs.rearrange(source)
 
