@@ -9,8 +9,8 @@ except ImportError:
     beside = Path(__file__).resolve().parents[3] / "client" / "src"
     if not beside.is_dir():
         raise ImportError(
-            "evenhand demo needs the client, evenhand-client; in a clone of the repository install it "
-            "with: pip install ./client"
+            "evenhand demo needs the client, evenhand-client; install it in a clone of the "
+            "repository with: pip install ./client"
         ) from None
     sys.path.append(str(beside))
     from evenhand_client import Client, Row, Unreachable
