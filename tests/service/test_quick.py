@@ -267,7 +267,8 @@ def test_many_rows_are_all_at_hand_or_stay_in_stock(n, stale, names, answered):
     stock.rows.extend(rows)
     encoded = {arm: b'"%d"' % arm for arm in range(names)}
     view = SimpleNamespace(stock=stock, plain=True, signer=Signer(1, ["ab" * 32]), encoded=encoded)
-    key = SimpleNamespace(spend=lambda rows: None)
+    counted = []
+    key = SimpleNamespace(spend=counted.append, give_back=lambda n: counted.append(-n))
     said = quick.ask(SimpleNamespace(fresh=True), view, key, b'{"n":%d}' % n)
     if answered:
         shown = [row["arms"] for row in json.loads(said)["decisions"]]
@@ -276,3 +277,4 @@ def test_many_rows_are_all_at_hand_or_stay_in_stock(n, stale, names, answered):
     else:
         assert said is None
         assert (list(stock.rows), stock.asked) == (rows[stale:], 0)
+    assert sum(counted) == (n if answered else 0)

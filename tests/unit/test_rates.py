@@ -163,3 +163,29 @@ def test_a_learner_forgets_where_arms_walk_and_says_so(sd, forgets):
     assert any("change little by little" in one for one in told["said"]) is forgets
     again = EvenHand.restore(learner.snapshot())
     assert again.estimate().diagnostics.half_life == said.diagnostics.half_life
+
+
+def test_many_rewards_told_at_once_are_not_forgotten_with_what_was_before():
+    learner, game = EvenHand(6, 2, seed=1), NoisyOr(np.linspace(0.2, 0.8, 6))
+    play(learner, game, 3000)
+    watch, evidence = learner._watch, learner.evidence
+    watch.rates.gains[0] = 1e6  # the shortest half-life, by far
+    _, _, rows = learner.publish(20_000)
+    evidence.absorb(rows, game.pull(rows.orders, rows.sizes, np.random.default_rng(1)))
+    seen = watch.look(evidence)
+    assert watch.half_life(evidence) == 40 * 6
+    assert seen.share == 0.5
+
+
+@pytest.mark.parametrize("add", [5, 0])
+def test_a_log_that_is_forgotten_does_not_turn_back_the_clock(add):
+    learner, rng = EvenHand(20, 4, seed=1), np.random.default_rng(1)
+    sets = [[a] for a in rng.integers(0, 20, 2000).tolist()]
+    learner.learn(sets, rng.random(2000) < 0.3, np.full(2000, 1 / 20))
+    if add:
+        learner.add(add)
+    else:
+        learner.evidence.fade(0.1)
+    batch = learner.ask()
+    assert learner.plan.mixing == pytest.approx(0.5)
+    learner.tell(batch, np.zeros(batch.sizes.shape))

@@ -289,8 +289,12 @@ class EvenHand(TermedLearner[SetPlan]):
 
     @property
     def _clock(self) -> int:
-        """Queries since what is remembered of the mean arm began."""
-        return self.queries - self.evidence.told + self.evidence.age
+        """Queries since what is remembered of the mean arm began; rewards of logs are none."""
+        return self._asked(self.evidence.age)
+
+    def _asked(self, remembered: int) -> int:
+        """Queries less what was forgotten of rewards, which may be more where logs were learnt."""
+        return max(self.queries - self.evidence.told + remembered, 0)
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         renews = self.watch and 0 < self.evidence.told >= self.evidence.due
@@ -304,8 +308,7 @@ class EvenHand(TermedLearner[SetPlan]):
         mixing = self._uniform_share(policy, self._rate())
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
-        late = self.queries - self.evidence.told
-        return plan, queries_to_serve(late + self.evidence.youth, self.m)
+        return plan, queries_to_serve(self._asked(self.evidence.youth), self.m)
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
         if self.watch and self.evidence.told:

@@ -229,7 +229,8 @@ class Watch:
         if self.pairs.due(evidence.told, self.interval(evidence)):
             cuts += self._of_pairs(evidence, {cut.column for cut in cuts})
         self.pairs.forget(np.array([cut.column for cut in cuts], np.int64))
-        share = 0.5 ** (new / self.half_life(evidence))
+        # many that are told at once are mostly new themselves
+        share = 0.5 ** min(new / self.half_life(evidence), 1.0)
         if share < 1.0:
             self._fade(share)
         self.cuts += len(cuts)

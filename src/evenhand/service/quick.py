@@ -235,6 +235,7 @@ def ask(worker: Worker, view: View, key: Key, body: bytes) -> bytes | None:
             return render(view, rows)
     stock.rows.extendleft(reversed(rows))
     stock.asked -= len(rows)
+    key.give_back(n)
     return None
 
 

@@ -14,6 +14,7 @@ def upgrade() -> None:
     """
     if op.get_bind().dialect.name != "sqlite":
         return
+    op.execute("drop table if exists moved")  # of a migration that was interrupted
     op.execute(
         "create table moved (exp bigint not null, epoch bigint not null, row bigint not null, "
         "reward double, at double not null, by_default bigint not null default 0, fold bigint, "
