@@ -18,6 +18,7 @@ noticed. That is as rarely per reward as :mod:`evenhand.learners.watch`, which l
 takes an arm for changed.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -111,21 +112,25 @@ class Pairs:
 
         0 where weighted rewards have not moved along, and everywhere if no pair has moved enough.
         """
-        sums = np.cumsum(self.sums, axis=0, dtype=np.float64)
-        sides = np.stack([sums[:-1], sums[-1] - sums[:-1]])  # before and after
-        n, e = np.moveaxis(_kinds(sides[..., :2], self.m), -1, 0)
-        noise = _noise(sums[-1], self.m)[:, None, None]
+        n, e = self._sides(slice(0, 2))
+        noise = _noise(self.sums.sum(axis=0, dtype=np.float64), self.m)[:, None, None]
         gap, shares = _difference(e, n), 1.0 / np.maximum(n, 1.0)
         error = (noise * shares).sum(axis=(0, 1)) + shares.max(axis=(0, 1)) * np.abs(gap) / 3.0
         error = np.minimum(error, 0.25 * shares.sum(axis=(0, 1)))
         moved = np.where((n >= 1.0).all(axis=(0, 1)), gap**2 / np.maximum(error, 1e-12), 0.0)
         if moved.max() <= min(limits.one, 0.5 * limits.two):
             return np.zeros_like(moved)
-        w, wy, _, ww = np.moveaxis(_kinds(sides[..., 2:], self.m), -1, 0)
+        w, wy, _, ww = self._sides(slice(2, 6))
         also = _difference(wy, w)
         error = (noise * ww / np.maximum(w, 1e-12) ** 2).sum(axis=(0, 1))
         alike = (gap * also > 0.0) & (also**2 > chdtri(1, 0.5 / n_pairs(self.m)) * error)
         return np.where(alike, moved, 0.0)
+
+    def _sides(self, which: slice) -> Floats:
+        """Sums before and after each boundary, by kind of set (n, 4, 2, l - 1, p)."""
+        sums = np.cumsum(self.sums[..., which], axis=0, dtype=np.float64)
+        sides = np.stack([sums[:-1], sums[-1] - sums[:-1]])
+        return np.moveaxis(_kinds(sides, self.m), -1, 0)
 
     def forget(self, columns: Ints) -> None:
         """Know nothing of some arms."""
@@ -187,10 +192,16 @@ def _places(m: int) -> Ints:
     return result + result.T
 
 
+@cache
+def _both(m: int) -> tuple[Ints, Ints]:
+    """The arms (p,) of every pair."""
+    return np.triu_indices(m, 1)
+
+
 def _kinds(sums: Floats, m: int) -> Floats:
     """Sums (..., p + 1 + m, n) of sets by kind (4, ..., p, n): both, one, the other, neither."""
     p = n_pairs(m)
-    one, other = np.triu_indices(m, 1)
+    one, other = _both(m)
     pair, every, arm = sums[..., :p, :], sums[..., p : p + 1, :], sums[..., p + 1 :, :]
     first, second = arm[..., one, :] - pair, arm[..., other, :] - pair
     return np.stack([pair, first, second, every - first - second - pair])
@@ -206,7 +217,8 @@ def _difference(totals: Floats, counts: Floats) -> Floats:
 def _noise(sums: Floats, m: int) -> Floats:
     """Variance (4, p) of rewards of each kind; at least that of all sets with either arm."""
     arm = _variance(sums[n_pairs(m) + 1 :])
-    either = np.maximum(*arm[np.array(np.triu_indices(m, 1))])
+    one, other = _both(m)
+    either = np.maximum(arm[one], arm[other])
     return np.maximum(_variance(_kinds(sums, m)), either)
 
 
