@@ -335,12 +335,12 @@ class EvenHand(TermedLearner[SetPlan]):
             self._glance()
 
     def _glance(self) -> None:
-        """Look for changes; forget what was known of arms that have changed."""
+        """Look for changes; forget what no longer holds."""
         cuts, share = self._watch.glance(self.evidence)
+        if not cuts and share == 1.0:
+            return
         if share < 1.0:
             self.evidence.fade(share)
-        elif not cuts:
-            return
         if cuts:
             self._forget(cuts)
         self._watch.mark(self.evidence)
