@@ -1,4 +1,4 @@
-"""Whole simulations of IW-KSVFair, side by side with plain versions and the paper's times."""
+"""Whole simulations, side by side with plain versions, with each other and the paper's times."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,21 +13,38 @@ from benchmarks.baselines import (
     transcription,
 )
 from benchmarks.bench_cascades import P, influence
-from benchmarks.harness import Row, Section, Times, alternate, clock, faster, seconds_row
+from benchmarks.harness import (
+    Row,
+    Section,
+    Times,
+    alternate,
+    clock,
+    faster,
+    seconds_row,
+    spread_row,
+)
 from evenhand import fair_policy, merit, simulate, theory
 from evenhand.designs.calibration import calibrate
 from evenhand.games import synthetic
+from evenhand.lab.learners import build_learner
 from evenhand.learners import IWKSVFair
 from evenhand.randomness.streams import stream
 
 FAIR = {"kind": "iw-ksvfair", "gamma": 0.8}
 EXACT = {"kind": "iw-ksvfair-exact", "gamma": 0.8}
+EVEN_HAND = {"watch=False": {"kind": "even-hand-unwatched"}, "as it comes": {"kind": "even-hand"}}
+TIMES_AS_LONG = {"watch=False": 1.5, "as it comes": 2.0}  # as IW-KSVFair takes: the goals
 WHOLE_UP_TO = 120.0  # seconds a run may take to be made whole, not extrapolated
 
 
 def run(small: bool = False) -> Section:
     """Return the section of the results page."""
-    rows = [*influence_runs(small), *synthetic_runs(small), exact_run(small)]
+    rows = [
+        *influence_runs(small),
+        *synthetic_runs(small),
+        exact_run(small),
+        *beside_each_other(small),
+    ]
     text = (
         "Baselines stand in `benchmarks/baselines.py`: one compiled loop that refits the design "
         "to 1e-8 every round by the fixed point of the logits (and tosses a coin an arc), and "
@@ -146,3 +163,46 @@ def exact_run(small: bool) -> Row:
         times, how = Times([ours(10**8)]), "whole run"
     work = f"exact IW-KSVFair (enumerated design), synthetic (20, 5), T = 1e8, {how}"
     return seconds_row(work, "the paper's 75 000 s", times, 120)
+
+
+def beside_each_other(small: bool) -> list[Row]:
+    """EvenHand and IW-KSVFair on the same work: whole runs in turns."""
+    cascade, name = influence()
+    reference = merit.reverse_reachable(cascade, 10, 2000 * cascade.m, stream(1, 1, "reference"))
+    target = fair_policy(reference.merit, 10)
+
+    def on_cascade(config: dict[str, Any], horizon: int) -> float:
+        learner = build_learner(config, cascade.m, 10, horizon, stream(1, 1, "learner"))
+        seed = stream(1, 1, "environment")
+        return clock(lambda: simulate(learner, cascade, horizon, target=target, seed=seed))
+
+    def on_synthetic(config: dict[str, Any], horizon: int) -> float:
+        return play(Job(config, horizon))
+
+    return [
+        *_beside("synthetic (20, 5)", 10**4 if small else 10**8, on_synthetic, FAIR),
+        *_beside(name, 10**5 if small else 10**7, on_cascade, FAIR | {"gamma": 3.0}),
+    ]
+
+
+def _beside(
+    game: str, horizon: int, run: Callable[[dict[str, Any], int], float], fair: dict[str, Any]
+) -> list[Row]:
+    configs = [fair, *EVEN_HAND.values()]
+    for config in configs:
+        run(config, min(horizon, 10**5))  # compiles
+    rounds = [[run(config, horizon) for config in configs] for _ in range(3)]
+    theirs, *ours = (Times(list(column)) for column in zip(*rounds, strict=True))
+    return [
+        spread_row(
+            f"EvenHand, {how}, {game}, T = {horizon:.0e}, whole run",
+            "IW-KSVFair on the same work",
+            str(mine),
+            str(theirs),
+            [a / b for a, b in zip(mine.seconds, theirs.seconds, strict=True)],
+            TIMES_AS_LONG[how],
+            unit="times as long",
+            at_least=False,
+        )
+        for how, mine in zip(EVEN_HAND, ours, strict=True)
+    ]

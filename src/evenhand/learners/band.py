@@ -137,7 +137,10 @@ def deviation(squares: Floats, reach: float, log: float) -> Floats:
 
 FIELDS: Fields = {
     "sums": Field(-1e300, 1e300),
-    "base": Field(-1e300, 1e300),
+    "before": Field(-1e300, 1e300),
+    "merit": Field(-1e300, 1e300),
+    "share": Field(0.0, 1e300),
+    "last": Field(-1, 2**62),
     "mass": Field(0.0, 1e300),
     "count": COUNT,
     "since": COUNT,
@@ -162,8 +165,12 @@ class Band:
         (k, m, 2) per size and arm, over the sets that hold it: u e and its square.
     mass
         Sum of the mixing :math:`\delta`.
-    base
-        (m,) sum of :math:`\delta` times the merits of the forecast.
+    last, merit, share
+        Number of the plan whose rows came last, merits (m,) of its forecast, and its part of the
+        mass.
+    before
+        (m,) sum of :math:`\delta` times the merits of the forecast, over the rows before these: to
+        add to it takes as long as there are arms, and so is done once for all rows of a plan.
     count
         Rewards absorbed.
     since
@@ -172,9 +179,15 @@ class Band:
 
     def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0, since: int = 0) -> None:
         self.m, self.k, self.sizes, self.low, self.since = m, k, sizes, low, since
-        self.sums, self.base, self.mass, self.count = np.zeros((k, m, 2)), np.zeros(m), 0.0, 0
+        self.sums, self.mass, self.count = np.zeros((k, m, 2)), 0.0, 0
+        self.last, self.merit, self.share, self.before = -1, np.zeros(m), 0.0, np.zeros(m)
         self.reach = largest_term(m, sizes)
         self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last
+
+    @property
+    def base(self) -> Floats:
+        r"""Sum of :math:`\delta` times the merits of the forecast (m,), over all rows."""
+        return self.before + self.share * self.merit
 
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
         """Add the rewards (n, 1) of rows of a plan, skipping nan."""
@@ -184,8 +197,11 @@ class Band:
             self._terms = plan, self._terms_of(plan)
         terms = self._terms[1]
         told = absorb(self.sums, terms, *rows, rewards)
+        if told and plan.number != self.last:
+            self.before = self.base
+            self.last, self.merit, self.share = plan.number, terms.merit, 0.0
+        self.share += plan.mixing * told
         self.mass += plan.mixing * told
-        self.base += plan.mixing * told * terms.merit
         self.count += told
 
     def _terms_of(self, plan: SetPlan) -> Terms:
@@ -202,7 +218,7 @@ class Band:
     def merge(self, other: "Band") -> None:
         """Add what another one absorbed."""
         self.sums += other.sums
-        self.base += other.base
+        self.before += other.base
         self.mass += other.mass
         self.count += other.count
 

@@ -11,6 +11,8 @@ numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
 :meth:`Evidence.estimate` puts the two together, as :mod:`evenhand.learners.inference` says.
 """
 
+from typing import Any
+
 import numpy as np
 
 from evenhand.exchange import Rows
@@ -66,7 +68,8 @@ class Evidence:
         self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
-        self.orders, self.rewards = np.zeros((0, k), short), np.zeros(0, np.float32)
+        nobody = np.zeros((0, k), short), np.zeros(0, np.float32)
+        self._kept: list[tuple[Any, Singles]] = [nobody]
         self.keeping = 1  # 0 once enough larger sets were kept
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
@@ -83,6 +86,31 @@ class Evidence:
         self.worth, self.extra, self.gamma, self.noise, self.own = forecast[:5]
         self.reference, self.expected, self.met, self.edge = forecast[5:]
         self.centre, self.spread, self.extra_spread = hyper
+
+    @property
+    def orders(self) -> Shorts:
+        """(n, k) members of the sets that are kept, -1 behind them."""
+        return self._all_kept()[0]
+
+    @orders.setter
+    def orders(self, orders: Shorts) -> None:
+        self._kept = [(orders, self.rewards)]
+
+    @property
+    def rewards(self) -> Singles:
+        """(n,) their rewards."""
+        return self._all_kept()[1]
+
+    @rewards.setter
+    def rewards(self, rewards: Singles) -> None:
+        self._kept = [(self.orders, rewards)]
+
+    def _all_kept(self) -> tuple[Shorts, Singles]:
+        """Sets that are kept, put together when they are needed: each time copies all of them."""
+        if len(self._kept) > 1:
+            orders, rewards = zip(*self._kept, strict=True)
+            self._kept = [(np.concatenate(orders), np.concatenate(rewards))]
+        return self._kept[0]
 
     @property
     def sums(self) -> Sums:
@@ -136,13 +164,13 @@ class Evidence:
 
     def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
-        # larger sets that are kept are not added to the sums
-        sums = Sums.blank(self.m, self.k) if self.keeping else self.sums
-        forecast, free = self.forecast, (self.singles, means, self.together, expected)
+        sums, forecast = self.sums, self.forecast
+        free = self.singles, means, self.together, expected
+        adds = not self.keeping  # sets that are kept are added when the model is fitted
         looks = np.empty((min(len(rewards), BLOCK), self.k + 3))
         for start in range(0, len(rewards), BLOCK):
             part, given = rows.pick(slice(start, start + BLOCK)), rewards[start : start + BLOCK]
-            add_sets(sums, forecast, self.low, part.orders, part.sizes, given, looks)
+            add_sets(sums, forecast, self.low, part.orders, part.sizes, given, looks, adds)
             told, largest = add_rewards(*free, *part, given, looks)
             self.told += told
             self.largest = max(self.largest, largest)
@@ -151,8 +179,8 @@ class Evidence:
             self._keep(rows.orders[large], rewards[large, 0])
 
     def _keep(self, orders: Ints | Shorts, rewards: Floats | Singles) -> None:
-        self.orders = np.concatenate([self.orders, orders.astype(self.orders.dtype)])
-        self.rewards = np.concatenate([self.rewards, rewards.astype(np.float32)])
+        short = self._kept[0][0].dtype
+        self._kept.append((orders.astype(short), rewards.astype(np.float32)))
 
     def _close(self) -> None:
         """Keep no more larger sets if there are enough; none if far too many came at once.

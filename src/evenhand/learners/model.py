@@ -147,11 +147,12 @@ def add_sets(
     sizes: Ints,
     rewards: Floats,
     looks: Floats,
+    adds: bool,
 ) -> None:
     """Add the rewards (n, 1) of larger sets, and write what was seen of them into ``looks``.
 
     ``looks`` (n, k + 3) are those of :class:`Kept`. Single arms and nan are skipped. One function,
-    since each that is called adds to what a first run compiles.
+    since each that is called adds to what a first run compiles: if it is not to add, it only looks.
     """
     cells, curve, saturation, scatter, weight = sums
     worth, extra, gamma, noise, own, reference, _, met, edges = forecast
@@ -190,6 +191,8 @@ def add_sets(
         error = y - (value - lost)
         looks[i, k], looks[i, k + 1] = slope, share
         looks[i, k + 2] = y - value + met[r - 1] * loss
+        if not adds:
+            continue
         for j in range(r):
             cell, others = cells[orders[i, j]], looks[i, j]
             x, eta = others * share, (others - 1.0) * share
@@ -252,7 +255,7 @@ def linearised(orders: Ints, rewards: Singles, forecast: Forecast, low: float) -
     # einsum, as a sum over a short axis takes three times as long
     sizes = np.einsum("ij->i", (orders >= 0).astype(np.int64))
     told = rewards.astype(np.float64)
-    add_sets(sums, forecast, low, orders, sizes[:, None], told[:, None], looks)
+    add_sets(sums, forecast, low, orders, sizes[:, None], told[:, None], looks, True)
     sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
     return sums, Kept(orders, looks, slopes)
 

@@ -163,7 +163,10 @@ class Watch:
 
     def interval(self, evidence: Evidence) -> int:
         """Rewards between two glances."""
-        return max(ROUNDS * self.m, evidence.age // LAG)
+        least = ROUNDS * self.m
+        if evidence.told <= LAG * least:  # no need to find out how much of it is remembered
+            return least
+        return max(least, evidence.age // LAG)
 
     def mark(self, evidence: Evidence) -> None:
         """Begin a stretch: after the forecast, or anything that is summed, has changed."""
