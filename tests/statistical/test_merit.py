@@ -3,6 +3,7 @@
 from functools import partial
 from importlib import import_module
 from itertools import combinations
+from math import comb
 from types import SimpleNamespace
 
 import numpy as np
@@ -72,7 +73,8 @@ def test_stratified_estimates_are_the_merits_of_the_mean_rewards(make, k, monkey
     means = {(): 0.0}
     for size, rewards in told.items():
         sets = combinations(range(5), size)
-        means |= dict(zip(sets, np.mean(rewards, axis=0), strict=True))
+        listings = np.concatenate(rewards).reshape(-1, comb(5, size))
+        means |= dict(zip(sets, listings.mean(axis=0), strict=True))
     seen = SimpleNamespace(m=5, value=lambda sets: [means[tuple(np.flatnonzero(sets))]])
     expected = reference.kshapley(seen, k)
     np.testing.assert_allclose(found.merit, expected, rtol=1e-10, atol=1e-12)

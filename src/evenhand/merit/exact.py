@@ -124,7 +124,7 @@ def exact(
     with asking(game, n_sets, 1, How(executor, progress, cache, batch)) as asked:
         for s in range(1, k + 1):
             mean_with, mean_without = mean_values(m, s, listed_by(asked))
-            phi += mean_with if s == k else mean_with - mean_without
+            phi += (mean_with if s == k else mean_with - mean_without)[0]
         asked.finish(None)
     return phi / k
 
@@ -140,15 +140,23 @@ def listed_by(asked: Asked) -> Callable[[Ints], Floats]:
     return value
 
 
-def mean_values(m: int, size: int, value: Callable[[Ints], Floats]) -> tuple[Floats, Floats]:
+def mean_values(
+    m: int, size: int, value: Callable[[Ints], Floats], times: int = 1
+) -> tuple[Floats, Floats]:
     """Mean value of the sets of one size with and without each arm (0 without, if size = m).
 
-    ``value`` is given blocks of sets as rows of arms.
+    ``value`` is given blocks of sets as rows of arms, each block so many times over; the means of
+    each time are returned (times, m).
     """
-    total, with_arm = 0.0, np.zeros(m)
-    for rows in combinations(m, size, block=max(1, BLOCK_CELLS // m)):
-        values = np.asarray(value(rows), dtype=np.float64)
-        total += float(values.sum())
-        with_arm += np.bincount(rows.reshape(-1), np.repeat(values, size), minlength=m)
-    without = (total - with_arm) / comb(m - 1, size) if size < m else np.zeros(m)
+    total, with_arm = np.zeros((times, 1)), np.zeros((times, m))
+    first = m * np.arange(times)[:, None, None]
+    for rows in combinations(m, size, block=max(1, BLOCK_CELLS // (m * times))):
+        asked, cells = rows, rows
+        if times > 1:
+            asked, cells = np.tile(rows, (times, 1)), first + rows
+        values = np.asarray(value(asked), dtype=np.float64).reshape(times, -1)
+        total += values.sum(axis=1, keepdims=True)
+        sums = np.bincount(cells.reshape(-1), np.repeat(values, size), minlength=times * m)
+        with_arm += sums.reshape(times, m)
+    without = (total - with_arm) / comb(m - 1, size) if size < m else np.zeros((times, m))
     return with_arm / comb(m - 1, size - 1), without

@@ -72,7 +72,7 @@ def full_set_value(
         )
 
     with asking(game, n_sets, k, How(executor, progress, cache, batch)) as asked:
-        inside, _ = mean_values(m, k, listed_by(asked))
+        inside = mean_values(m, k, listed_by(asked))[0][0]
         asked.finish(None)
     return full_set_values(inside, inside.mean(), k)
 

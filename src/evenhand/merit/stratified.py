@@ -20,6 +20,7 @@ from evenhand.subsets.combinations import count_up_to
 from evenhand.typing import Floats, Ints, compiled
 
 BLOCK_CELLS = 2**22  # cells of sets held at once; one order at least
+SETS = 2**12  # sets asked for at once where all are listed: Ctrl-C may lose as many
 Samples = Iterator[tuple[Floats, Floats]]  # contrasts (n, m) and levels (n,), in blocks
 PILOT = 10  # one query in ten is spent on finding out how to allocate the others
 
@@ -195,11 +196,15 @@ def by_listing(game: Asked, size: int, n: int, rng: np.random.Generator) -> Samp
     def pull(sets: Ints) -> Floats:
         return _pull(game, sets, rng)
 
-    for _ in range(n):
-        inside, outside = mean_values(game.m, size, pull)
+    for part in chunks(n, comb(game.m, size), SETS):
+        inside, outside = mean_values(game.m, size, pull, part.stop - part.start)
+        if game.stopped:  # go on with the listings that are complete
+            whole = np.isfinite(inside).all(axis=1)
+            inside, outside = inside[whole], outside[whole]
+        if len(inside):
+            yield inside - outside, inside.mean(axis=1)
         if game.stopped:
             return
-        yield (inside - outside)[None, :], inside.mean(keepdims=True)
 
 
 def by_orders(
