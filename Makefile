@@ -33,10 +33,8 @@ types: $(READY)
 designs: $(CORE)
 	$(BIN)/pytest -q tests/contract/test_design.py
 
-# modules are read once before three processes read them at once; three, not two, as many tests wait
-# for services more than they compute
+# three processes, not two, as many tests wait for services more than they compute
 tests: $(READY) designs
-	-$(BIN)/pytest -q --collect-only >/dev/null
 	$(BIN)/pytest -n 3 --dist worksteal -q --ignore=tests/contract/test_design.py
 
 demo: $(READY)
