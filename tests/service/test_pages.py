@@ -53,7 +53,7 @@ class Browser:
         return self.send("POST", "/login", form, **headers)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # like the service, which would refuse its name a second time
 def home(service):
     """An experiment."""
     new = {"name": "pages", "arms": ["ada", "bob", EVIL], "k": 2, "seed": 1}

@@ -13,14 +13,22 @@ from evenhand.service.database import database
 ARMS = ["ada", "bob", "cy", "dee", "eve/1", 'f"lo']
 
 
-@pytest.fixture(scope="module")
-def x(service):
-    """An experiment's path."""
-    status, said = service.call(
-        "POST", "/v1/experiments", {"name": "x", "arms": ARMS, "k": 2, "seed": 3}
-    )
+def experiment(service, name):
+    """Make one; return its path when there is a first report of it."""
+    new = {"name": name, "arms": ARMS, "k": 2, "seed": 3}
+    status, said = service.call("POST", "/v1/experiments", new)
     assert status == 201, said
-    return "/v1/experiments/x"
+    path, end = f"/v1/experiments/{name}", time.monotonic() + 60.0
+    while service.call("GET", f"{path}/explain/{ARMS[0]}")[0] == 404:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return path
+
+
+@pytest.fixture(scope="session")  # like the service, which would refuse its name a second time
+def x(service):
+    """An experiment that no test changes."""
+    return experiment(service, "x")
 
 
 def ask(service, x, n=1, **headers):
@@ -125,7 +133,8 @@ def test_what_is_learnt_can_be_read(service, x):
     assert service.call("GET", f"{x}/series")[0] == 200
 
 
-def test_changes_take_hold_within_a_second(service, x):
+def test_changes_take_hold_within_a_second(service):
+    x = experiment(service, "changing")
     ask(service, x, 50)  # leases, and rows in memory
     status, said = service.call("POST", f"{x}/changes", {"call": "retire", "arms": ["ada"]})
     assert (status, said["done"]) == (200, True)
