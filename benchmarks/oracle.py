@@ -104,7 +104,11 @@ def reading(
     """What the oracle says after so many rewards."""
     rng, noise = (stream(seed, replication, name) for name in ("learner", "environment"))
     told = show(setting, k, sizes, mark, rng, noise)
-    draws = conclude(told, setting.game.m, k, rng)
+    return concluded(setting, k, conclude(told, setting.game.m, k, rng))
+
+
+def concluded(setting: Setting, k: int, draws: Floats) -> Reading:
+    """What draws (n, m) of the merits from a posterior say."""
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     merit, mean = np.maximum(setting.known.merit, 0.0), draws.mean(axis=0)
     spread = np.maximum(draws.std(axis=0), 1e-9)  # an arm of which all is known has none

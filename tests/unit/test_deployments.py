@@ -6,12 +6,13 @@ from collections import namedtuple
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import deployments, sensitivity
+from benchmarks import deployments, same_rewards, sensitivity
+from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
 from evenhand.datasets import facebook_stand_in
 from evenhand.games import rare_coverage, shop
-from evenhand.lab.cells import Cell, run_cell
+from evenhand.lab.cells import Cell, play, run_cell
 from evenhand.lab.experiments import parse
 from evenhand.lab.games import build_game
 from evenhand.lab.paper.deployments import HONESTY, ORACLE, PAGES, honesty_rows, page_rows
@@ -259,3 +260,14 @@ def test_the_script_prints_a_line_per_mark(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert all("rms" in line and "nan" not in line for line in lines)
+
+
+def test_exact_posteriors_are_told_what_the_learner_was():
+    setting = settings(WORLDS["cover"], 5, 1)[0]
+    found = same_rewards.readings("cover", WORLDS["cover"], setting, None, 150, 5, 1)
+    assert list(found) == ["EvenHand", "oracle", "smooth"]
+    learner = EvenHand(30, 5, seed=stream(5, 1, "learner"))
+    play(setting, learner, 150, 0, stream(5, 1, "environment"))
+    np.testing.assert_allclose(found["EvenHand"].estimate, learner.merit, rtol=1e-9)
+    apart = [np.abs(one.estimate - found["smooth"].estimate).mean() for one in found.values()]
+    assert max(apart) < found["smooth"].stderr.mean()
