@@ -12,7 +12,7 @@ from benchmarks.baselines import (
     refit_every_round_cascade,
     transcription,
 )
-from benchmarks.bench_cascades import P, influence
+from benchmarks.bench_cascades import N_SEEDS, P, influence
 from benchmarks.harness import (
     Row,
     Section,
@@ -25,12 +25,13 @@ from benchmarks.harness import (
 )
 from evenhand import fair_policy, merit, simulate, theory
 from evenhand.designs.calibration import calibrate
-from evenhand.games import synthetic
+from evenhand.games import IndependentCascade, synthetic
 from evenhand.lab.learners import build_learner
-from evenhand.learners import IWKSVFair
 from evenhand.randomness.streams import stream
+from evenhand.typing import Floats
 
 FAIR = {"kind": "iw-ksvfair", "gamma": 0.8}
+FAIR_CASCADE = FAIR | {"gamma": 3.0}
 EXACT = {"kind": "iw-ksvfair-exact", "gamma": 0.8}
 EVEN_HAND = {"watch=False": {"kind": "even-hand-unwatched"}, "as it comes": {"kind": "even-hand"}}
 TIMES_AS_LONG = {"watch=False": 1.5, "as it comes": 2.0}  # as IW-KSVFair takes: the goals
@@ -56,28 +57,41 @@ def run(small: bool = False) -> Section:
     return Section(rows, text)
 
 
+def influence_and_due() -> tuple[IndependentCascade, str, Floats]:
+    """The cascade, its name, and what its nodes are due in sets of k."""
+    cascade, name = influence()
+    reference = merit.reverse_reachable(
+        cascade, N_SEEDS, 2000 * cascade.m, stream(1, 1, "reference")
+    )
+    return cascade, name, fair_policy(reference.merit, N_SEEDS)
+
+
+def on_cascade(
+    learner: dict[str, Any], cascade: IndependentCascade, target: Floats, horizon: int
+) -> float:
+    """Processor time of a simulation of the cascade."""
+    made = build_learner(learner, cascade.m, N_SEEDS, horizon, stream(1, 1, "learner"))
+    seed = stream(1, 1, "environment")
+    return clock(lambda: simulate(made, cascade, horizon, target=target, seed=seed))
+
+
 def influence_runs(small: bool) -> list[Row]:
     """A cascade: queries per second at T = 1e6, and T = 1e8 extrapolated."""
-    cascade, name = influence()
-    k, short = 10, 10**4 if small else 10**6
-    rounds = 20 if small else 10_000
-    reference = merit.reverse_reachable(cascade, k, 2000 * cascade.m, stream(1, 1, "reference"))
-    target = fair_policy(reference.merit, k)
-    eta = theory.eta(cascade.m, k, 10**6, 3.0)
+    cascade, name, target = influence_and_due()
+    short, rounds = (10**4, 20) if small else (10**6, 10_000)
+    eta = theory.eta(cascade.m, N_SEEDS, 10**6, 3.0)
 
     def ours(horizon: int) -> float:
-        learner = IWKSVFair(cascade.m, k, horizon, gamma=3.0, seed=stream(1, 1, "learner"))
-        seed = stream(1, 1, "environment")
-        return clock(lambda: simulate(learner, cascade, horizon, target=target, seed=seed))
+        return on_cascade(FAIR_CASCADE, cascade, target, horizon)
 
     def plain() -> float:
         arcs, rng = cascade.arcs, np.random.default_rng(1)
         return refit_every_round_cascade(
-            calibrate_plainly, arcs.starts, arcs.targets, P, target, k, rounds, eta, rng
+            calibrate_plainly, arcs.starts, arcs.targets, P, target, N_SEEDS, rounds, eta, rng
         )
 
     mine, theirs = alternate(
-        (lambda: ours(short), short), (plain, rounds * k), times=2 if small else 3
+        (lambda: ours(short), short), (plain, rounds * N_SEEDS), times=2 if small else 3
     )
     speed = Times([x * short for x in mine.seconds])
     per_second = f"{1 / mine.median:.3g} queries/s"
@@ -167,21 +181,17 @@ def exact_run(small: bool) -> Row:
 
 def beside_each_other(small: bool) -> list[Row]:
     """EvenHand and IW-KSVFair on the same work: whole runs in turns."""
-    cascade, name = influence()
-    reference = merit.reverse_reachable(cascade, 10, 2000 * cascade.m, stream(1, 1, "reference"))
-    target = fair_policy(reference.merit, 10)
+    cascade, name, target = influence_and_due()
 
-    def on_cascade(config: dict[str, Any], horizon: int) -> float:
-        learner = build_learner(config, cascade.m, 10, horizon, stream(1, 1, "learner"))
-        seed = stream(1, 1, "environment")
-        return clock(lambda: simulate(learner, cascade, horizon, target=target, seed=seed))
+    def influence_run(learner: dict[str, Any], horizon: int) -> float:
+        return on_cascade(learner, cascade, target, horizon)
 
-    def on_synthetic(config: dict[str, Any], horizon: int) -> float:
-        return play(Job(config, horizon))
+    def synthetic_run(learner: dict[str, Any], horizon: int) -> float:
+        return play(Job(learner, horizon))
 
     return [
-        *_beside("synthetic (20, 5)", 10**4 if small else 10**8, on_synthetic, FAIR),
-        *_beside(name, 10**5 if small else 10**7, on_cascade, FAIR | {"gamma": 3.0}),
+        *_beside("synthetic (20, 5)", 10**3 if small else 10**8, synthetic_run, FAIR),
+        *_beside(name, 10**4 if small else 10**7, influence_run, FAIR_CASCADE),
     ]
 
 
@@ -191,7 +201,8 @@ def _beside(
     configs = [fair, *EVEN_HAND.values()]
     for config in configs:
         run(config, min(horizon, 10**5))  # compiles
-    rounds = [[run(config, horizon) for config in configs] for _ in range(3)]
+    times = 1 if horizon < 10**5 else 3
+    rounds = [[run(config, horizon) for config in configs] for _ in range(times)]
     theirs, *ours = (Times(list(column)) for column in zip(*rounds, strict=True))
     return [
         spread_row(

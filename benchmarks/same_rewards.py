@@ -44,8 +44,8 @@ def readings(
     told, said = Told(orders, sizes, np.concatenate(rewards)), learner.estimate()
     assert said.stderr is not None
     assert said.intervals is not None
-    truth, given = np.maximum(setting.known.merit, 0.0), learner.marginals
-    found = {"EvenHand": Reading(k, truth, said.merit, said.stderr, given, *said.intervals.T)}
+    truth, shares = np.maximum(setting.known.merit, 0.0), learner.marginals
+    found = {"EvenHand": Reading(k, truth, said.merit, said.stderr, shares, *said.intervals.T)}
     for called, conclude in oracles(name, world).items():
         rng = stream(seed, replication, "reference")
         found[called] = concluded(setting, k, conclude(told, game.m, k, rng))

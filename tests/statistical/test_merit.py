@@ -96,13 +96,13 @@ def test_few_queries_are_enough_to_be_unbiased(m, k, queries):
         lambda sets: table[sets @ (1 << np.arange(m))], m, noise=games.TruncatedGaussian(0.05)
     )
     rng = np.random.default_rng(0)
-    values = np.array([merit.stratified(game, k, queries, rng).merit for _ in range(2000)])
+    values = np.array([merit.stratified(game, k, queries, rng).merit for _ in range(4000)])
     check_mean(values, kshapley(game, k), resolution=0.02)
 
 
 def test_taking_off_what_is_owed_to_company_brings_no_bias_and_honest_errors(monkeypatch):
     module = import_module("evenhand.merit.stratified")  # the name stands for the function
-    worth, k, n = np.linspace(0.2, 1.0, 9), 6, 1000
+    worth, k, n = np.linspace(0.2, 1.0, 9), 6, 2000
     game = games.SetFunction(lambda sets: (sets * worth).max(axis=1) * sets.mean(axis=1), m=9)
     spread = []
     for cells in (2**22, 150):  # at once, in blocks

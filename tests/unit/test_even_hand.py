@@ -166,7 +166,7 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 
     monkeypatch.setattr(model, "expectations", blind)
     # not watched: what surprises a model that never learns moves with the policy
-    found = [errors(game, 3, [1000, 40_000], s, watch=False)[0] for s in range(4)]
+    found = [errors(game, 3, [1000, 60_000], s, watch=False)[0] for s in range(4)]
     check_fallen(found, 0.5)  # a plateau would stay
     monkeypatch.setattr(inference, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
     # negative control: without the correction
@@ -176,7 +176,7 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 
 def test_worthless_arms_are_found_and_cost_little():
     game = additive([0.0, 0.0, 0.0, 0.1, 0.15, 0.2, 0.2], noise=Bernoulli())
-    found, learners = zip(*(errors(game, 3, [500, 15_000], s) for s in range(5)), strict=True)
+    found, learners = zip(*(errors(game, 3, [1000, 30_000], s) for s in range(6)), strict=True)
     check_fallen(found, 0.6)
     for learner in learners:
         assert learner.marginals[:3].max() < 0.1

@@ -63,13 +63,13 @@ def test_short_simulations_foretell_long_ones():
 
 
 def test_more_pages_are_needed_where_rewards_are_rarer():
-    often, rarely = (outlook(8, 2, r, queries=1000, worlds=3).distance[:, -3:] for r in (0.4, 0.02))
+    often, rarely = (outlook(8, 2, r, queries=1500, worlds=3).distance[:, -3:] for r in (0.4, 0.02))
     assert rarely.mean() > 1.5 * often.mean()
 
 
 def test_arms_that_change_keep_a_distance():
-    still = outlook(8, 2, 0.3, queries=2000, worlds=3)
-    moving = outlook(8, 2, 0.3, queries=2000, worlds=3, redraw=200)
+    still = outlook(8, 2, 0.3, queries=3000, worlds=3)
+    moving = outlook(8, 2, 0.3, queries=3000, worlds=3, redraw=300)
     assert moving.changing
     assert np.isnan(moving.reached).all()
     assert moving.settled > 1.5 * still.settled
