@@ -8,7 +8,7 @@ import numpy as np
 from evenhand.account import Account
 from evenhand.demo.rivals import Outcome
 from evenhand.demo.run import Demo, Point
-from evenhand.demo.shop import FLOOR, PLACES, SELLERS
+from evenhand.demo.shop import FLOOR, JOINS, LEAVES, PLACES, SELLERS
 from evenhand.files import replacing
 from evenhand.pages.charts import Mark, TimeChart, time_chart
 from evenhand.pages.words import number, percent
@@ -29,7 +29,8 @@ def write_page(path: Path, account: Account, demo: Demo, outcomes: Sequence[Outc
     lead = (
         f"A simulated shop: {number(end.queries)} visits, {SELLERS} sellers for {PLACES} places, "
         f"a floor of {percent(FLOOR)} of all places for everyone. Some sellers follow the season, "
-        "one joins, one leaves. The service sees nothing but whether a visitor bought something."
+        f"one joins after {number(JOINS)} visits, one leaves after {number(LEAVES)}. The service "
+        "sees nothing but whether a visitor bought something."
     )
     tables = [_beside(outcomes)] if outcomes else []
     note = (
