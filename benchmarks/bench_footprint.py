@@ -11,7 +11,7 @@ from evenhand.lab.experiments import Line
 from evenhand.lab.paper.experiments import load_preset
 
 QUICK = ("MURaS", "URS", "ETCG", "Fair-CMAB")  # learners with a goal for their time
-SHORT, LONG = 10**6, 10**8
+SHORT, LONG = 10**7, 10**8  # batches have their full size before the first of them
 FLAT = 1.1  # memory that grows by less than this is flat
 
 

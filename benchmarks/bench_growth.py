@@ -40,6 +40,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "MURaS": {"kind": "muras", "lam": 8.0},
     "GAP-E": {"kind": "gap-e"},
     "Fair-CMAB": {"kind": "fair-cmab"},
+    "EvenHand": {"kind": "even-hand"},
 }
 Line = tuple[list[int], list[float]]
 DESIGN = Look(SERIES[0], SERIES[0], "o")
@@ -86,6 +87,7 @@ def in_horizon(config: dict[str, Any], small: bool) -> Line:
     horizons = [1000, 2000] if small else [10**5, 10**6, 10**7, 10**8]
     if config["kind"] == "gap-e":
         horizons = horizons[:-1]
+    play(Job(config, horizons[0]))  # compiles what is not yet on disk
     return horizons, [play(Job(config, horizon)) for horizon in horizons]
 
 

@@ -77,7 +77,9 @@ def test_trajectories_are_as_pinned(game, learner, horizon):
     assert found["first"] == pinned["first"]
     for name in ("regret", "merit", "marginals"):
         one, other = (np.array(x[name], dtype=float) for x in (found, pinned))
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8, err_msg=name)
+        # sets are the same everywhere; where equations are solved, OpenBLAS differs by up to 1e-7
+        # between kinds of processors
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6, err_msg=name)
     assert found["selections"] == pinned["selections"]
     assert found["asks"] == pinned["asks"]
 

@@ -107,12 +107,12 @@ def formula(information):
     return dense
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def case():
     return Case(7, 4, 300, np.random.default_rng(2))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def information(case):
     return Information(case.sums, case.forecast.reference)
 
