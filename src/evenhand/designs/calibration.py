@@ -18,7 +18,7 @@ from evenhand.designs.poisson_binomial import (
     condition,
     sigmoid,
 )
-from evenhand.typing import Floats, compiled, part
+from evenhand.typing import Floats, Ints, compiled, part
 
 LOG_WEIGHTS, MARGINALS, REST, HEADS, TAILS = range(5)  # the rows of a law
 MAX_STEPS = 500
@@ -33,11 +33,12 @@ NOTHING = np.empty((5, 0))  # no law to begin with
 
 def describe(log_weights: Floats, k: int, law: Floats) -> float:
     """Work out the law of log weights, shifted near enough to the centre; returns log Z."""
-    free = np.flatnonzero(np.isfinite(log_weights))
+    finite = np.isfinite(log_weights)
+    free: Ints | slice = slice(None) if finite.all() else finite.nonzero()[0]
     theta, p, q = law[LOG_WEIGHTS], law[HEADS], law[TAILS]
     theta[:], p[:], q[:] = log_weights, log_weights == np.inf, log_weights == -np.inf
-    if len(free):
-        k_free = k - int(p.sum())
+    if finite.any():
+        k_free = k - int(np.count_nonzero(p))
         theta[free] += centre(log_weights[free], k_free, NEAR)
         p[free], q[free] = sigmoid(theta[free])
     log_heads = condition(p, q, k, law[MARGINALS], law[REST])

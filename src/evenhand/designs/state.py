@@ -55,7 +55,8 @@ def check_log_weights(name: str, weights: Floats, k: Any) -> tuple[int, int, int
     if np.isnan(weights).any():
         raise ValueError(f"{name} must not be nan, got {name}[{int(np.isnan(weights).argmax())}]")
     _, k = check_budget(len(weights), k)
-    always, possible = int(np.sum(weights == np.inf)), int(np.sum(weights > -np.inf))
+    always = int(np.count_nonzero(weights == np.inf))
+    possible = int(np.count_nonzero(weights > -np.inf))
     if not always <= k <= possible:
         raise ValueError(
             f"k must lie between the {always} arms always in and the {possible} arms ever in, "
