@@ -8,7 +8,6 @@ import math
 import operator
 import os
 import reprlib
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -120,12 +119,14 @@ def as_reals(name: str, values: ArrayLike, rule: str, kinds: str = "biufO") -> F
 
     Text that reads as a number is refused, also among Python objects (kind O).
     """
-    with suppress(TypeError, ValueError, OverflowError):  # ragged, no numbers, or beyond all floats
+    try:  # contextlib.suppress takes as long as all of this
         array = np.array(values)
         kind = array.dtype.kind
         text = kind == "O" and any(isinstance(x, str | bytes) for x in array.flat)
         if kind in kinds and not text:
             return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):  # ragged, no numbers, or beyond all floats
+        pass
     raise TypeError(f"{name} must {rule}, got {reprlib.repr(values)}")
 
 

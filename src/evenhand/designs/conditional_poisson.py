@@ -37,6 +37,7 @@ from evenhand.typing import Floats, Ints, Words, compiled
 ComplexFloats = NDArray[np.complex128]
 MIN_ACCEPTANCE = 0.05  # below it distinct draws are too rare and the tree takes over
 MAX_LISTED = 2**16
+NOBODY = np.empty(0, np.int64)
 
 
 class ConditionalPoisson(ExplicitDesign):
@@ -84,8 +85,9 @@ class ConditionalPoisson(ExplicitDesign):
         self.m, self.k = law.shape[1], k
         self._law, self.log_normaliser = law, log_normaliser
         # learners make a design per round and draw one set: a cached property costs more than these
-        self._free = np.isfinite(self.log_weights).nonzero()[0]
-        self._always = (self.log_weights == np.inf).nonzero()[0]
+        self._free, self._always = np.isfinite(self.log_weights).nonzero()[0], NOBODY
+        if len(self._free) < self.m:
+            self._always = (self.log_weights == np.inf).nonzero()[0]
         self._k_free = k - len(self._always)
         self._n_sets = count_sets(len(self._free), self._k_free, MAX_LISTED)
 
