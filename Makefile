@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
+COMPILED := $(VENV)/.compiled
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 PYDVL  := .venv-pydvl
@@ -16,10 +17,10 @@ DOCS   := $(VENV)/.ready-docs
 # tests start many processes: where bytecode is not kept, each compiles every module again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test types designs tests demo paper slow docs figures bench format clean-cache clean
+.PHONY: test types tests demo paper slow docs figures bench format clean-cache clean
 
-# two at a time: while most of what tests need is being installed, the functions that most tests use
-# are compiled, and while types are checked, tests begin
+# two at a time: while most of what tests need is being installed, what learners compile is compiled,
+# in one process: those that follow find it on disk; and while types are checked, tests begin
 test:
 	$(MAKE) --no-print-directory --jobs=2 types tests
 
@@ -29,13 +30,9 @@ types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# before all others and in one process: those that follow find on disk what it compiles
-designs: $(CORE)
-	$(BIN)/pytest -q tests/contract/test_design.py
-
 # three processes, not two, as many tests wait for services more than they compute
-tests: $(READY) designs
-	$(BIN)/pytest -n 3 --dist worksteal -q --ignore=tests/contract/test_design.py
+tests: $(READY) $(COMPILED)
+	$(BIN)/pytest -n 3 --dist worksteal -q
 
 demo: $(READY)
 	mkdir -p demo
@@ -69,6 +66,10 @@ $(CORE): pyproject.toml
 	$(BIN)/pip install --quiet --no-compile --editable . pytest hypothesis
 	touch $(CORE)
 
+$(COMPILED): $(CORE)
+	$(BIN)/python -c "from evenhand.learners import EvenHand; EvenHand(m=6, k=3, seed=1).warm()"
+	touch $(COMPILED)
+
 $(READY): $(CORE)
 	$(BIN)/pip install --quiet --no-compile "evenhand[lab,dev,serve-pg]"
 	touch $(READY)
@@ -85,6 +86,7 @@ $(DOCS): $(READY)
 
 clean-cache:
 	find src tests benchmarks -name '*.nb[ic]' -delete
+	rm -f $(COMPILED)
 
 clean: clean-cache
 	rm -rf $(VENV) $(PYDVL) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

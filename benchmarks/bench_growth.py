@@ -31,7 +31,7 @@ from evenhand.designs import ConditionalPoisson
 from evenhand.games import NoisyOr
 from evenhand.lab.figures import STYLE
 from evenhand.learners import EvenHand, IWKSVFair
-from evenhand.palette import SERIES, Look, looks
+from evenhand.palette import INKS, Look, looks
 from evenhand.policy import waterfill
 
 K, ETA = 20, 0.5
@@ -43,7 +43,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "EvenHand": {"kind": "even-hand"},
 }
 Line = tuple[list[int], list[float]]
-DESIGN = Look(SERIES[0], SERIES[0], "o")
+DESIGN = Look(*INKS, "D")  # the ink: colours are those of learners
 
 
 def run(small: bool = False) -> Section:

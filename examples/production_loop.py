@@ -22,7 +22,7 @@ from evenhand.games import NoisyOr
 from evenhand.learners import EvenHand, Learner
 
 WORLD = NoisyOr(np.linspace(0.1, 0.9, 12))  # stands for the visitors; the learner never sees it
-QUERIES, OUT = 600, 3  # up to three batches are out at a time
+QUERIES, OUT = 300, 3  # up to three batches are out at a time
 NEVER = 2 * QUERIES
 
 
