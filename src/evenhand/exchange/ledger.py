@@ -139,7 +139,7 @@ class Ledger:
     def settle(self, rows: RowNumbers, missing: ArrayLike, left: ArrayLike = False) -> None:
         """Settle rows: closed for good where an arm has left or no reward came, else told."""
         state = TOLD if missing is False else np.where(missing, CLOSED, TOLD)
-        if np.any(left):
+        if left is not False and np.any(left):
             self.n_left += int(np.sum(left))
             state = np.where(left, LEFT, state)
         self._kept("state")[self._places(rows)] = state
@@ -215,6 +215,6 @@ def as_rows(numbers: Ints) -> RowNumbers:
         return numbers
     first, last = int(numbers[0]), int(numbers[-1])
     follow = last - first == len(numbers) - 1 and (
-        last == first or bool(np.all(numbers[1:] - numbers[:-1] == 1))
+        last == first or bool((numbers[1:] - numbers[:-1] == 1).all())
     )
     return slice(first, last + 1) if follow else numbers
