@@ -5,8 +5,8 @@ from typing import NamedTuple
 from benchmarks.harness import Row, number, plain_table
 
 HEAD = ["work", "people use today", "they take", "we take", "ratio"]
-NOTE = """Above 1 in the last column: how many times faster, more pairs a second, or smaller an
-error. The best peer known for the work stands here, also where it is no slower.
+NOTE = """Above 1 in the last column: how many times faster, more pairs a second, or smaller a mean
+squared error. The best peer known for the work stands here, also where it is no slower.
 
 """
 
@@ -24,14 +24,14 @@ class Pick(NamedTuple):
 PICKS = [
     Pick("exact Shapley values of 20 arms", "shapiq", "merits", "exact K-Shapley", "shapiq"),
     Pick(
-        "sampled Shapley values, error after 1000 queries",
+        "sampled Shapley values (largest of the members), mean squared error after 1000 queries",
         "shapiq (SVARM)",
         "merits",
         "sampled merits, largest of its members, M = K = 20, 1000",
         "shapiq SVARM",
     ),
     Pick(
-        "the same, error after 1000 queries",
+        "the same",
         "pyDVL (delta-Shapley)",
         "merits",
         "sampled merits, largest of its members, M = K = 20, 1000",
@@ -75,14 +75,14 @@ PICKS = [
         "SUBSIM",
     ),
     Pick(
-        "the paper's learner, a query",
+        "the paper's learner, a query of 1e7",
         "the paper, line by line in NumPy",
         "runs",
         "IW-KSVFair, synthetic",
         "NumPy",
     ),
     Pick(
-        "the same",
+        "the same, of 1e8",
         "one compiled loop, refitted every round",
         "runs",
         "IW-KSVFair, synthetic",

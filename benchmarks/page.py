@@ -13,10 +13,10 @@ DATA = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("RESULTS.md")
 HEAD = ["work", "against", "ours", "theirs", "measured", "goal", "met"]
 PREFACE = """Made by `make bench`; one section again by `python -m benchmarks SECTION`. Times are
-processor time on one core, medians of repeated runs with their range in brackets. Ratios ("times":
-how many times faster, or how many times smaller an error) are medians over repetitions in which
-both took turns, with all but the outer tenths in brackets. Absolute times depend on the machine and
-its load; the ratios of a section were measured in one run.
+processor time on one core where nothing else is said, medians of repeated runs with their range in
+brackets. Ratios ("times": how many times faster, or how many times smaller an error) are medians
+over repetitions in which both took turns, with all but the outer tenths in brackets. Absolute
+times depend on the machine and its load; the ratios of a section were measured in one run.
 
 """
 

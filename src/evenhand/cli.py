@@ -18,6 +18,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Folder = Annotated[Path, typer.Option("--results", help="Folder where results are kept.")]
+# the extra that brings a package, as far as commands import them when they are called
+EXTRAS = dict.fromkeys(("matplotlib", "polars", "rich"), "lab") | dict.fromkeys(
+    ("alembic", "jinja2", "msgspec", "sqlalchemy", "uvicorn"), "serve"
+)
 Existing = Annotated[
     Path, typer.Argument(help="A directory of results.", exists=True, file_okay=False)
 ]
@@ -78,6 +82,8 @@ def reproduce(
     chosen = [load_preset(name) for name in wanted if name != "fig3"]
     if "fig3" in wanted and not dry_run and max_horizon >= 10**6:
         _run_differences(results)
+    elif "fig3" in names:
+        typer.echo("fig3 has no cells: it is made in one piece, for horizons from 1e6 on")
     cut = [e.cut(max_horizon, replications) for e in chosen if min(e.horizons) <= max_horizon]
     if cut:
         _run(cut, results, workers, scheduler, dry_run)
@@ -138,6 +144,8 @@ def results(
         with replacing(csv) as file:
             table.write_csv(file)
         typer.echo(f"wrote {csv}")
+    elif found.is_empty():
+        raise ValueError(f"there are no results in {folder}; `evenhand reproduce` makes some")
     elif against is None:
         show(table)
     else:
@@ -170,7 +178,10 @@ app.command()(plan_command.plan)
 
 @app.command()
 def page(
-    file: Annotated[Path, typer.Argument(help="A learner, as evenhand.save writes it.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A learner, as evenhand.save writes it.", exists=True, dir_okay=False),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; by default beside it.")
     ] = None,
@@ -277,5 +288,12 @@ def entry() -> None:
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if "--debug" in sys.argv:
             raise
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_said(error)}", err=True)
         sys.exit(1)
+
+
+def _said(error: Exception) -> str:
+    """What went wrong; where a package is missing, the extra that brings it."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"this command needs {error.name}; install evenhand[{EXTRAS[error.name]}]"
+    return str(error)

@@ -61,7 +61,8 @@ def plan(
         progress=lambda done: report(done, done, worlds),
     )
     report.close()
-    typer.echo(in_words(found, traffic))
+    shown = 0.4 / (slots - 1) if full is None and slots > 1 else 1.0 if full is None else full
+    typer.echo(in_words(found, traffic, shown))
     if picture is not None:
         from evenhand import plot
 
@@ -84,14 +85,15 @@ def _check_picture(file: Path) -> None:
     raise typer.BadParameter(said, param_hint="--picture")
 
 
-def in_words(found: "Outlook", traffic: float | None) -> str:
-    """Return what an outlook says, for a terminal."""
+def in_words(found: "Outlook", traffic: float | None, full: float) -> str:
+    """Return what an outlook says, for a terminal; ``full`` is the share of full pages."""
     import numpy as np
 
     low, middle, high = np.quantile(found.distance, [0.1, 0.5, 0.9], axis=0)
     worlds = len(found.distance)
     lines = [
-        f"Share of exposure that goes to the wrong arm, in {worlds} simulated worlds:",
+        f"Share of exposure that goes to the wrong arm, in {worlds} simulated worlds",
+        f"where {full:.0%} of the pages are full:",
         "",
         "      pages          median    eight of ten",
     ]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -473,8 +474,21 @@ def test_the_command_line(tmp_path):
         assert refused.exit_code == 2
         words = refused.output.replace("\u2502", " ").split()  # in a box, wrapped anywhere
         assert "does not exist" in " ".join(words)
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        assert "`evenhand reproduce` makes" in str(invoke(command, tmp_path / "empty").exception)
+    assert "fig3 has no cells" in invoke("reproduce", "fig3", "--dry-run").stdout
     assert invoke("results", folder, "--csv", tmp_path / "out.csv").exit_code == 0
     assert len(pl.read_csv(tmp_path / "out.csv")) == 4
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for package, extra in cli.EXTRAS.items():
+        assert any(one.startswith(package) for one in extras[extra])
+        missing = ModuleNotFoundError(f"No module named {package!r}", name=package)
+        assert cli._said(missing) == f"this command needs {package}; install evenhand[{extra}]"
+    assert cli._said(ValueError("k must be 1")) == "k must be 1"
 
 
 def test_the_version_is_printed_without_importing_anything_large():

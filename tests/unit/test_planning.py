@@ -104,9 +104,11 @@ def test_the_command_says_it_in_words(tmp_path):
     answer = CliRunner().invoke(app, [*line.split(), "--picture", str(picture)])
     assert answer.exit_code == 0, answer.output
     assert "pages a day" in answer.output
+    assert "where 40% of the pages are full" in answer.output
     assert picture.read_text().startswith("<?xml")
     assert max(map(len, answer.output.splitlines()[:-1])) <= 80
-    answer = CliRunner().invoke(app, [*line.split(), "--redraw", "500"])
+    answer = CliRunner().invoke(app, [*line.split(), "--redraw", "500", "--full", "0.9"])
+    assert "where 90% of the pages are full" in answer.output
     assert "stay off on average" in answer.output
 
 

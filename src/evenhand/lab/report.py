@@ -40,6 +40,8 @@ def write_page(
     summary: Any = None,
 ) -> Path:
     """Write the page of some sections, and of a paper's claims and what they come to, if any."""
+    if not sections:
+        raise ValueError(f"there is nothing to show in {folder}; `evenhand reproduce` makes some")
     page = Environment(autoescape=True).from_string(
         files("evenhand.lab").joinpath("templates", "report.html").read_text()
     )

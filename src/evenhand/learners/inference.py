@@ -99,7 +99,8 @@ class Conclusions(NamedTuple):
         """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
         apart = self.free - self.model
         moved = self.merit - self.model
-        return np.clip(np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved)), 0, 1)
+        part = np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved))
+        return np.clip(part, 0.0, 1.0) + 0.0  # no minus before a 0
 
 
 class Fit(NamedTuple):

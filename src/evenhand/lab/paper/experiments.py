@@ -21,5 +21,7 @@ def preset_names() -> list[str]:
 def load_preset(name: str) -> Experiment:
     """Load an experiment that comes with the package."""
     if name not in preset_names():
-        raise ValueError(f"unknown experiment {name!r}{nearest(name, [*preset_names(), *GROUPS])}")
+        raise ValueError(
+            f"unknown experiment {name!r}{nearest(name, ['fig3', *preset_names(), *GROUPS])}"
+        )
     return parse(FOLDER.joinpath(f"{name}.toml").read_text(), f"{name}.toml")
