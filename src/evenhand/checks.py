@@ -295,9 +295,10 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
             arm = orders[row, column]
             if arm < 0 or arm >= m:
                 return row, False
-            if seen[arm] == row:
+            place = np.uintp(arm)  # of signed numbers each is looked at for its sign
+            if seen[place] == row:
                 for before in range(column):
                     if orders[row, before] == arm:
                         return row, False
-            seen[arm] = row
+            seen[place] = row
     return -1, False

@@ -66,20 +66,20 @@ def test_presets_have_enough_replications_and_groups_name_presets():
 
 
 def test_what_is_kept_of_a_run_is_what_simulate_says():
-    game = {"kind": "redrawn", "family": "noisy-or", "m": 6, "every": 50}
-    one, two = (Cell(game, 2, {"kind": "even-hand"}, 200, r, 5) for r in (1, 2))
+    game = {"kind": "redrawn", "family": "noisy-or", "m": 6, "every": 200}
+    one, two = (Cell(game, 2, {"kind": "even-hand"}, 800, r, 5) for r in (1, 2))
     record = run_cell(one)
     learner = EvenHand(6, 2, seed=stream(5, 1, "learner"))
     run = simulate(
         learner,
         build(game, 2, seed=5).world,
-        200,
+        800,
         seed=stream(5, 1, "environment"),
     )
     assert record["regret"] == record["regret_curve"][-1] == run.regret[-1]
     assert record["marks"] == run.checkpoints.tolist()
     assert record["due"] == run.due_curve.reshape(-1).tolist()
-    assert json.loads(record["changes"]) == [[t, "game", []] for t in (50, 100, 150)]
+    assert json.loads(record["changes"]) == [[t, "game", []] for t in (200, 400, 600)]
     noticed = learner.estimate().changes
     assert noticed
     assert json.loads(record["noticed"]) == [list(change) for change in noticed]

@@ -224,6 +224,12 @@ class ConditionalPoisson(ExplicitDesign):
             return self._sample_arms(n, rng)
         return draw_listed(*self._listing, rng.random(n))
 
+    @property
+    def arm_table(self) -> Words | None:
+        """A table whose draws make a set if all differ, where every arm has a choice."""
+        whole = len(self._free) == self.m
+        return self._sampler if whole and isinstance(self._sampler, np.ndarray) else None
+
     def _sample_arms(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw without listing sets."""
         rows = np.empty((n, self.k), np.int64)

@@ -212,6 +212,17 @@ class ExplicitDesign(Design, PairMarginals):
         rarity = np.exp(-self._log_prob(rows) - log_comb(self.m - 1, self.k - 1))
         return weigh(self.marginals, rows, rarity)
 
+    def _fill(
+        self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
+    ) -> None:
+        """Draw a set, with its importance weights, into each of these rows of two arrays.
+
+        Behind its members come -1 and 0. Designs that can do so draw a row by its number.
+        """
+        drawn = self._sample(len(rows), rng)
+        orders[rows, : self.k], orders[rows, self.k :] = drawn, -1
+        weights[rows, : self.k], weights[rows, self.k :] = self._weights(drawn), 0.0
+
 
 class Fitted(Protocol):
     """A kind of design that is made from marginals."""

@@ -1,15 +1,19 @@
 """A design mixed with the uniform one."""
 
+import math
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from evenhand.checks import check_number
+from evenhand.designs.conditional_poisson import ConditionalPoisson
 from evenhand.designs.design import ExplicitDesign, weigh
 from evenhand.designs.uniform import draw_uniform
+from evenhand.randomness.alias import alias_bits, draw_alias
+from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
 from evenhand.subsets.combinations import log_comb
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats, Ints, Words, compiled
 
 D = TypeVar("D", bound=ExplicitDesign)
 
@@ -69,6 +73,19 @@ class Mixture(ExplicitDesign, Generic[D]):
             rarity = self.m / self.k / (self.eta + (1.0 - self.eta) * share)
         return weigh(self.marginals, rows, rarity)
 
+    def _fill(
+        self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
+    ) -> None:
+        design = self.design
+        table = design.arm_table if isinstance(design, ConditionalPoisson) else None
+        if table is None:
+            super()._fill(rows, numbers, rng, orders, weights)
+            return
+        assert isinstance(design, ConditionalPoisson)
+        level = log_comb(self.m, self.k) - design.log_normaliser
+        law = table, design.log_weights, level, self.eta
+        fill_rows(*law, self.marginals, self.k, rows, numbers, orders, weights)
+
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"
 
@@ -78,3 +95,49 @@ def log_shares(eta: float) -> tuple[float, float]:
     """Logarithms of the shares of the design and of the uniform law; either may be 0."""
     with np.errstate(divide="ignore"):
         return float(np.log1p(-eta)), float(np.log(eta))
+
+
+@compiled
+def fill_rows(
+    table: Words,
+    log_weights: Floats,
+    level: float,
+    eta: float,
+    marginals: Floats,
+    k: int,
+    rows: Ints,
+    numbers: Floats,
+    orders: Ints,
+    weights: Floats,
+) -> None:
+    """Draw a k-set and its importance weights into each of some rows, by the row's own number.
+
+    Draws from the ``table`` are repeated until all differ, as those of the design are; ``level`` is
+    the logarithm of the chance of a set whose log weights sum to 0, over that of a uniform one.
+    """
+    m, width, bits = len(marginals), orders.shape[1], alias_bits(table)
+    seen, trial = np.zeros(m, np.int64), 0
+    for place in rows:
+        i = np.uintp(place)  # of signed numbers each is looked at, whether it counts from the end
+        word, state = draw_row_word(start_row(numbers[i]))
+        plain, total, r = uniform(word) < eta, level, 0
+        trial += 1
+        while r < k:
+            word, state = draw_row_word(state)
+            arm = np.uintp(uniform(word) * m) if plain else np.uintp(draw_alias(table, bits, word))
+            if seen[arm] == trial:
+                if not plain:
+                    trial, total, r = trial + 1, level, 0
+                continue
+            seen[arm] = trial
+            total += log_weights[arm]
+            orders[i, r] = arm
+            r += 1
+        if k == 1:  # among single arms none is rarer than its marginal says
+            weights[i, 0] = 1.0
+        else:
+            share = m / (k * (eta + (1.0 - eta) * math.exp(total)))
+            for r in range(k):
+                weights[i, r] = share * marginals[np.uintp(orders[i, r])]
+        for r in range(k, width):
+            orders[i, r], weights[i, r] = -1, 0.0

@@ -25,4 +25,6 @@ def warm(kind: type[Fitted]) -> None:
         for n in (1, 64):  # with 64 all sets are listed, with one they are not
             sets = design.sample(n, rng)
             if isinstance(design, ExplicitDesign):
-                Mixture(design, 0.5).weights(sets)
+                mixture = Mixture(design, 0.5)
+                mixture.weights(sets)
+                mixture.sample(n, rng)

@@ -225,8 +225,9 @@ def note_arms(asked: Ints, last: Ints, orders: Ints, sizes: Ints, times: Ints, s
         at += s * times[i]
         if s == 1:
             for r in range(sizes[i, 0]):
-                asked[orders[i, r]] += times[i]
-                last[orders[i, r]] = at
+                arm = np.uintp(orders[i, r])  # of signed numbers each is looked at for its sign
+                asked[arm] += times[i]
+                last[arm] = at
             continue
         longest = 0
         for j in range(s - 1, -1, -1):  # from the last query on: those before add longer prefixes

@@ -4,6 +4,7 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -151,15 +152,13 @@ class SetPlan(Plan):
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
-        sizes = _choose(self.sizes, rng.random(n)) + 1
-        counts = np.bincount(sizes, minlength=self.k + 1)
-        ends = (counts * np.arange(self.k + 1)).cumsum()
-        sets, weights = np.empty(ends[-1], np.int64), np.empty(ends[-1])
-        for r in counts.nonzero()[0].tolist():  # size after size, and then put in their places
-            law, part = self.law(r), slice(int(ends[r - 1]), int(ends[r]))
-            drawn = law.sample(int(counts[r]), rng)
-            sets[part], weights[part] = drawn.reshape(-1), law._weights(drawn).reshape(-1)
-        orders, weights = put_in_places(sizes, ends, sets, weights)
+        numbers = rng.random(n)
+        sizes = _choose(self.sizes, numbers) + 1
+        places, ends = by_size(sizes, self.k)
+        orders, weights = np.empty((n, self.k), np.int64), np.empty((n, self.k))
+        for r, (start, end) in enumerate(pairwise(ends.tolist()), start=1):
+            if start < end:
+                self.law(r)._fill(places[start:end], numbers, rng, orders, weights)
         return Rows(orders, sizes[:, None], weights)
 
     def weigh(self, orders: Ints, sizes: Ints) -> Rows:
@@ -240,22 +239,20 @@ def _choose(shares: Floats, numbers: Floats) -> Ints:
 
 
 @compiled
-def put_in_places(sizes: Ints, ends: Ints, sets: Ints, weights: Floats) -> tuple[Ints, Floats]:
-    """Rows (n, k) of sets and weights that lie size after size, those of r from ends[r - 1] on."""
-    n, k = len(sizes), len(ends) - 1
-    orders, given = np.empty((n, k), np.int64), np.empty((n, k))
-    places = np.empty(k + 1, np.int64)
-    for r in range(1, k + 1):
-        places[r] = ends[r - 1]
-    for i in range(n):
-        r = sizes[i]
-        place = places[r]
-        places[r] += r
-        for j in range(r):
-            orders[i, j], given[i, j] = sets[place + j], weights[place + j]
-        for j in range(r, k):
-            orders[i, j], given[i, j] = -1, 0.0
-    return orders, given
+def by_size(sizes: Ints, k: int) -> tuple[Ints, Ints]:
+    """Numbers of the rows, by size, in turn; those of size r lie between ends r - 1 and r."""
+    ends, places = np.zeros(k + 1, np.int64), np.empty(len(sizes), np.int64)
+    for r in sizes:
+        ends[r] += 1
+    for r in range(k):
+        ends[r + 1] += ends[r]
+    for i in range(len(sizes) - 1, -1, -1):
+        ends[sizes[i]] -= 1
+        places[ends[sizes[i]]] = i
+    for r in range(k):  # each now stands where its size begins
+        ends[r] = ends[r + 1]
+    ends[k] = len(sizes)
+    return places, ends
 
 
 def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:
@@ -263,6 +260,9 @@ def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoiss
     m = len(target)
     if mixing == 1.0:
         return Uniform(m, r)
+    if r == 1:  # any mixture of single arms is the same law
+        with np.errstate(divide="ignore"):
+            return Mixture(ConditionalPoisson.from_log_weights(np.log(target), 1), 0.0)
     rest = np.clip((target - mixing * r / m) / (1.0 - mixing), 0.0, 1.0)
     return Mixture(ConditionalPoisson.fit(rest), mixing)
 

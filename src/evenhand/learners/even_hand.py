@@ -122,7 +122,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 7
+    trajectory = 8
     evidence: Evidence
 
     def __init__(

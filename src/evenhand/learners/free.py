@@ -43,19 +43,21 @@ def add_rewards(
             continue
         told += 1
         if r == 1:
-            power = 1.0
-            for d in range(5):
-                singles[orders[i, 0], d] += power
-                power *= y
+            cell, square = singles[np.uintp(orders[i, 0])], y * y
+            cell[0] += 1.0
+            cell[1] += y
+            cell[2] += square
+            cell[3] += square * y
+            cell[4] += square * square
             continue
         variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
         for j in range(r):
-            a, w = orders[i, j], weights[i, j]
+            a, w = np.uintp(orders[i, j]), weights[i, j]  # unsigned: nobody looks at its sign
             largest = w if w > largest else largest
-            power = 1.0
-            for d in range(3):
-                together[a, d] += power
-                power *= surprise
+            cell = together[a]
+            cell[0] += 1.0
+            cell[1] += surprise
+            cell[2] += surprise * surprise
             cell = weighted[r - 2, a]
             cell[0] += w
             cell[1] += w * (surprise + expected[r - 1, a])

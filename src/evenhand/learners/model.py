@@ -161,28 +161,29 @@ def add_sets(
         r, y = sizes[i, 0], rewards[i, 0]
         if r == 1 or np.isnan(y):
             continue
-        missed, slope, ratio, total, edge = 1.0, 0.0, 0.0, 0.0, EDGE
+        missed, ratio, total, edge = 1.0, 0.0, 0.0, EDGE
         for j in range(r):
-            a = orders[i, j]
+            a = np.uintp(orders[i, j])  # of signed numbers each is looked at for its sign
+            looks[i, j] = missed  # what those before leave
             left = 1.0 - gamma * worth[a]
-            left = left if left > LEAST else LEAST
-            looks[i, j] = left
-            missed *= left
-            slope += worth[a] / left
+            missed *= left if left > LEAST else LEAST
             ratio += own[a] * worth[a]
             total += worth[a]
             edge = edges[a] if edges[a] > edge else edge
-        value = (1.0 - missed) / gamma
-        slope = (slope * missed - value) / gamma
+        value, slope, behind = (1.0 - missed) / gamma, 0.0, 1.0
         loss, lost, along, by_reference = 0.0, 0.0, 0.0, 0.0
-        for j in range(r):
-            a = orders[i, j]
-            others = missed / looks[i, j]
+        for j in range(r - 1, -1, -1):
+            a = np.uintp(orders[i, j])
+            others = looks[i, j] * behind
             looks[i, j] = others
+            left = 1.0 - gamma * worth[a]
+            behind *= left if left > LEAST else LEAST
+            slope += worth[a] * others
             loss += extra[a]
             lost += extra[a] * (1.0 - others)
             along += others
             by_reference += others * reference[a]
+        slope = (slope - value) / gamma
         held = value - lost - low  # as :func:`binary_variance`
         held = edge if held < edge else 1.0 - edge if held > 1.0 - edge else held
         q = held * (1.0 - held)
@@ -194,7 +195,7 @@ def add_sets(
         if not adds:
             continue
         for j in range(r):
-            cell, others = cells[orders[i, j]], looks[i, j]
+            cell, others = cells[np.uintp(orders[i, j])], looks[i, j]
             x, eta = others * share, (others - 1.0) * share
             cell[0] += x * others
             cell[1] += eta * others
@@ -239,10 +240,10 @@ def sinking(orders: Ints, looks: Floats, rate: Floats, result: Floats) -> None:
     for i in range(n):
         crowd, r = 0.0, 0
         while r < k and orders[i, r] >= 0:
-            crowd += rate[orders[i, r]]
+            crowd += rate[np.uintp(orders[i, r])]
             r += 1
         for j in range(r):
-            a = orders[i, j]
+            a = np.uintp(orders[i, j])
             slope = looks[i, j] * (crowd - rate[a]) * looks[i, k + 1]
             result[a, 0] += looks[i, j] * slope
             result[a, 1] += slope
@@ -265,18 +266,19 @@ def times(orders: Ints, looks: Floats, vector: Floats, result: Floats) -> None:
     """Add to ``result`` what the sets' information makes of a vector (2m + 1,): x, eta, gamma."""
     n, k = orders.shape
     m = len(vector) // 2
+    x, eta, by_x, by_eta = vector[:m], vector[m:], result[:m], result[m:]
     for i in range(n):
         product, r = looks[i, k] * vector[2 * m], 0
         while r < k and orders[i, r] >= 0:
-            a = orders[i, r]
-            product += looks[i, r] * vector[a] + (looks[i, r] - 1.0) * vector[m + a]
+            a = np.uintp(orders[i, r])
+            product += looks[i, r] * x[a] + (looks[i, r] - 1.0) * eta[a]
             r += 1
         product *= looks[i, k + 1]
         result[2 * m] += looks[i, k] * product
         for j in range(r):
-            a = orders[i, j]
-            result[a] += looks[i, j] * product
-            result[m + a] += (looks[i, j] - 1.0) * product
+            a = np.uintp(orders[i, j])
+            by_x[a] += looks[i, j] * product
+            by_eta[a] += (looks[i, j] - 1.0) * product
 
 
 class Merits(NamedTuple):
