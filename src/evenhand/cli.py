@@ -3,7 +3,7 @@
 import sys
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -13,7 +13,7 @@ from evenhand.service import commands
 
 app = typer.Typer(
     name="evenhand",
-    help="Merit-fair selection: reproduce the paper, run experiments of your own, look at results.",
+    help="Choose K of M arms in proportion to what each contributes. To begin: demo, plan, serve.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -229,9 +229,12 @@ def _run_differences(folder: Path) -> None:
     from evenhand.lab.tables import progress_bar
 
     Store(folder).prepare()
-    with progress_bar("fig3", UPDATES) as update:
-        write_differences(folder, lambda n: update(completed=n))
-        update(completed=UPDATES)
+    try:
+        with progress_bar("fig3", UPDATES) as update:
+            write_differences(folder, lambda n: update(completed=n))
+            update(completed=UPDATES)
+    except KeyboardInterrupt:
+        _stopped(f"what there is of fig3 is kept in {folder}; the same command goes on from there")
 
 
 def _run(
@@ -244,7 +247,7 @@ def _run(
     """Run what is missing of some experiments, with a progress bar."""
     from evenhand.lab.runner import cluster, estimate, local, run_missing
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import progress_bar
+    from evenhand.lab.tables import in_minutes, progress_bar
 
     cells = list({c.id: c for e in experiments for c in e.all_cells()}.values())
     store = Store(folder)
@@ -253,7 +256,7 @@ def _run(
     seconds = sum(map(estimate, left)) / workers
     typer.echo(
         f"{len(cells)} cells, {len(done)} finished, {len(left)} to run, "
-        f"about {seconds / 60:.1f} minutes with {workers} workers"
+        f"about {in_minutes(seconds)} with {workers} workers once they have started"
     )
     if dry_run:
         for cell in left:
@@ -272,13 +275,17 @@ def _run(
 
             run_missing(cells, store, executor, advance)
     except KeyboardInterrupt:
-        typer.echo(
-            f"stopped: {len(done) + kept} of {len(cells)} cells are finished and kept in {folder}; "
-            "the same command goes on from there",
-            err=True,
+        _stopped(
+            f"{len(done) + kept} of {len(cells)} cells are finished and kept in {folder}; "
+            "the same command goes on from there"
         )
-        raise typer.Exit(130) from None
     typer.echo(f"results are in {folder}")
+
+
+def _stopped(words: str) -> NoReturn:
+    """Say what is kept after Ctrl-C, and end as programs do then."""
+    typer.echo(f"stopped: {words}", err=True)
+    raise typer.Exit(130) from None
 
 
 def entry() -> None:

@@ -142,9 +142,11 @@ def _check_rate(rate: float | ArrayLike, m: int) -> Floats | float:
                 f"rate must be one number, or one per arm, not all 0: m={m}, got {len(rates)}"
             )
         return rates
-    mean = check_number("rate", rate, 0.0, 1.0)
+    mean = check_number("rate", rate, -np.inf, np.inf)
     if not 0.0 < mean < 1.0:
-        raise ValueError(f"rate must lie strictly between 0 and 1, got rate={mean!r}")
+        raise ValueError(
+            f"rate must lie strictly between 0 and 1, as 0.09 for 9 %, got rate={mean!r}"
+        )
     return mean
 
 

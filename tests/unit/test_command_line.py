@@ -18,6 +18,16 @@ def invoke(*arguments):
     return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "80"})
 
 
+COMMANDS = "serve demo reproduce run results report merit plan page bench service".split()
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_the_screen_and_cuts_nothing_off(command):
+    said = invoke(*command.split(), "--help").output
+    assert max(map(len, said.splitlines())) <= 80
+    assert "…" not in said
+
+
 def test_help_lists_the_experiments_and_fits_the_screen():
     assert set(cli.EXPERIMENTS) == {"fig3", *preset_names()}
     said = invoke("reproduce", "--help").output
@@ -117,3 +127,24 @@ def test_ctrl_c_waits_for_nobody_and_says_what_is_kept(tmp_path):
     kept = "stopped: 1 of 2 cells are finished and kept in results; the same command goes on"
     assert kept in err
     assert "Traceback" not in err
+
+
+def test_ctrl_c_in_fig3_says_what_is_kept(monkeypatch, tmp_path):
+    from evenhand.lab.paper import differences
+
+    def stopped(folder, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(differences, "write_differences", stopped)
+    done = invoke("reproduce", "fig3", "--results", tmp_path / "here")
+    assert done.exit_code == 130
+    assert "fig3 is kept in" in done.output
+    assert "here" in done.output
+
+
+def test_a_scheduler_that_is_none_is_named():
+    pytest.importorskip("dask.distributed")
+    from evenhand.lab.runner import cluster
+
+    with pytest.raises(ConnectionError, match=r"--scheduler must be .* such as tcp://.*'nonsense'"):
+        next(iter(cluster("nonsense")([])))

@@ -83,6 +83,8 @@ def test_arms_that_change_keep_a_distance():
         ({"rate": [0.0] * 6}, "not all 0"),
         ({"within": 0.0}, "within must be above 0"),
         ({"queries": 10}, "queries"),
+        ({"rate": 9}, "rate must lie strictly between 0 and 1, as 0.09 for 9 %, got rate=9"),
+        ({"rate": np.nan}, "rate must"),
         ({"worlds": 0}, "worlds"),
         ({"redraw": 0}, "redraw"),
         ({"full": 1.0}, "full must lie strictly between 0 and 1"),
@@ -130,3 +132,18 @@ def test_the_command_refuses_before_it_works(wrong, message):
     assert answer.exit_code == 2
     assert message in answer.output
     assert wrong.split()[0] in answer.output
+
+
+def test_ctrl_c_says_that_nothing_is_kept(monkeypatch):
+    from typer.testing import CliRunner
+
+    from evenhand import planning
+    from evenhand.cli import app
+
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planning, "_play", stopped)
+    answer = CliRunner().invoke(app, "plan --arms 8 --slots 2 --rate 0.3".split())
+    assert answer.exit_code == 130
+    assert "nothing is kept" in answer.output

@@ -32,8 +32,8 @@ def demo(
 ) -> None:
     """Watch shares find their place: a service, a simulated shop and its visitors.
 
-    Forty sellers share six places; a purchase is rare, some sellers follow the season, one joins,
-    one leaves, everyone has a floor of 1 % of all places.
+    Forty sellers share six places; a purchase is rare, some sellers follow the
+    season, one joins, one leaves, everyone has a floor of 1 % of all places.
     """
     if page is not None and not page.resolve().parent.is_dir():
         raise FileNotFoundError(f"--page must be in a folder that exists, got {page}")

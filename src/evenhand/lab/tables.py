@@ -116,5 +116,13 @@ class Lines:
 
 
 def in_minutes(seconds: float) -> str:
-    """Say a time in few words."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+    """Say a time in few words.
+
+    Examples
+    --------
+    >>> in_minutes(40), in_minutes(400), in_minutes(40_000)
+    ('40 s', '6.7 min', '11.1 hours')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} hours"
