@@ -1,6 +1,7 @@
 """What the commands of the service refuse, and how they say so."""
 
 import gzip
+import importlib.util
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from evenhand import cli
 from evenhand.service import upkeep
 from evenhand.service.database import database
-from tests.service.conftest import new_file
+from tests.service.conftest import new_file, new_postgresql
 from tests.service.running import free_port
 
 
@@ -61,13 +62,22 @@ def test_a_database_without_tables_says_what_makes_them(tmp_path, capsys, monkey
 
 def test_a_server_that_is_away_is_named_without_the_password(capsys, monkeypatch):
     url = f"postgresql://ada:hush@127.0.0.1:{free_port()}/shop?application_name=x"
-    monkeypatch.setattr(sys, "argv", ["evenhand", "serve", "--port", "0", "--database", url])
-    with pytest.raises(SystemExit):
-        cli.entry()
-    said = capsys.readouterr().err
+    said = refused(capsys, monkeypatch, "serve", "--port", "0", "--database", url)
     assert "error: --database postgresql://127.0.0.1:" in said
     assert "hush" not in said
-    assert "Traceback" not in said
+
+
+def test_a_server_without_tables_says_what_makes_them(postgresql, capsys, monkeypatch):
+    url = new_postgresql(postgresql, "template1")
+    said = refused(capsys, monkeypatch, "service", "check", "--database", url)
+    assert "does not exist; `evenhand serve`" in said
+
+
+def test_the_demo_names_the_extra_that_is_missing(capsys, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "msgspec" else find(n))
+    said = refused(capsys, monkeypatch, "demo")
+    assert "needs msgspec; install evenhand[serve]" in said
 
 
 def test_an_experiment_that_is_not_there_is_named(tmp_path, capsys, monkeypatch):

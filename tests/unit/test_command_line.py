@@ -62,6 +62,13 @@ def test_a_log_has_a_line_per_tenth(capsys):
     assert lines[-1].startswith("100% after 0 s: ")
 
 
+def test_the_last_line_has_nothing_left_whatever_was_rounded(capsys):
+    with progress_bar("runs", sum([0.1, 0.7, 0.4])) as update:
+        for part in (0.4, 0.7, 0.1):
+            update(advance=part)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("100% after 0 s: ")
+
+
 def test_work_of_no_length_is_done_at_once(capsys):
     Lines("nothing", 0.0).update(completed=0)
     assert capsys.readouterr().out == "100% after 0 s: nothing\n"

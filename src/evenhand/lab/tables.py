@@ -108,7 +108,7 @@ class Lines:
         """Take note of progress as ``Progress.update`` of rich does; print a line if it is due."""
         self.name = description or self.name
         self.completed = self.completed + advance if completed is None else completed
-        share = min(1.0, self.completed / self.total) if self.total else 1.0
+        share = min(1.0, self.completed / self.total + 1e-9) if self.total else 1.0
         if int(10 * share) > self._shown:
             self._shown, spent = int(10 * share), monotonic() - self._start
             left = f", about {in_minutes(spent / share - spent)} left" if share < 1.0 else ""

@@ -54,7 +54,7 @@ def _at(where: str, new: bool = False) -> Iterator["Database"]:
     try:
         yield source
     except REFUSALS as error:
-        said = str(error).strip()
+        said = str(error).strip().partition("\n")[0]
         if "no such table" in said or ("relation" in said and "does not exist" in said):
             said += "; `evenhand serve` or `evenhand service migrate` makes the tables"
         raise RuntimeError(f"--database {shown} cannot be used: {said}") from error

@@ -190,9 +190,12 @@ def _serve(settings: Settings, source: Database) -> None:
         time.sleep(0.05)
     log.info("stopping", extra={"kept": "all that was confirmed"})
     until = time.monotonic() + GRACE
-    for child in reversed(children):  # web workers first: the folder folds what they took in
-        child.end(signal.SIGTERM)
-        child.finish(until)
+    web = [child for child in children if child.beats is None]
+    for some in (web, [child for child in children if child.beats is not None]):
+        for child in some:  # web workers first: the folder folds what they took in
+            child.end(signal.SIGTERM)
+        for child in some:
+            child.finish(until)
     listening.close()
 
 
