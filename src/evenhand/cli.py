@@ -297,6 +297,18 @@ def entry() -> None:
             raise
         typer.echo(f"error: {_said(error)}", err=True)
         sys.exit(1)
+    except SystemError as error:
+        if not _is_ctrl_c(error):
+            raise
+        typer.echo("stopped", err=True)
+        sys.exit(130)
+
+
+def _is_ctrl_c(error: BaseException | None) -> bool:
+    """Whether it comes from Ctrl-C, for which compiled code raises other errors."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or _is_ctrl_c(error.__cause__ or error.__context__)
+    )
 
 
 def _said(error: Exception) -> str:

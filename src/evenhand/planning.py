@@ -13,6 +13,7 @@ from evenhand.learners import EvenHand
 from evenhand.merit import kshapley
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import stream
+from evenhand.simulation.interrupts import CtrlC
 from evenhand.typing import Floats, Ints
 
 SHAPE = 1.2  # of the Beta that rates follow: most arms bring little, a few bring much
@@ -123,12 +124,13 @@ def outlook(
     times = _times(check_integer("queries", end, 100))
     EvenHand(m, k, full=full, seed=seed)  # refuses what it cannot do before any work is done
     distance = np.empty((worlds, len(times)))
-    for i in range(worlds):
-        world = _world(rates, m, redraw, seed, i)
-        learner = EvenHand(m, k, full=full, seed=stream(seed, i, "learner"))
-        distance[i] = _play(learner, world, times, stream(seed, i, "environment"))
-        if progress is not None:
-            progress(i + 1)
+    with CtrlC() as ctrl_c:
+        for i in range(worlds):
+            world = _world(rates, m, redraw, seed, i)
+            learner = EvenHand(m, k, full=full, seed=stream(seed, i, "learner"))
+            distance[i] = _play(learner, world, times, stream(seed, i, "environment"), ctrl_c)
+            if progress is not None:
+                progress(i + 1)
     changing = redraw is not None
     reached = np.full(worlds, np.nan) if changing else _reached(times, distance, within)
     return Outlook(times, distance, within, reached, changing)
@@ -178,11 +180,15 @@ def _times(end: int) -> Ints:
     return np.unique(np.geomspace(50.0, end, count).astype(np.int64))
 
 
-def _play(learner: EvenHand, world: World, times: Ints, rng: np.random.Generator) -> Floats:
+def _play(
+    learner: EvenHand, world: World, times: Ints, rng: np.random.Generator, ctrl_c: CtrlC
+) -> Floats:
     """Distances from what is due, at the times given."""
     found = []
     for time in times.tolist():
         while learner.queries < time:
+            if ctrl_c.pressed:
+                raise KeyboardInterrupt
             change = world.next_change(learner.queries)
             until = time if change is None else min(time, change)
             batch = learner.ask(until - learner.queries)

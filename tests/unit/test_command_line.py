@@ -149,6 +149,39 @@ def test_ctrl_c_in_fig3_says_what_is_kept(monkeypatch, tmp_path):
     assert "here" in done.output
 
 
+def test_fig3_goes_on_from_where_ctrl_c_found_it(tmp_path):
+    from evenhand.lab.paper.differences import write_differences
+
+    def press(updates):
+        if updates == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    seen = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write_differences(tmp_path, press, updates=5)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (tmp_path / "differences.part.npz").exists()
+    write_differences(tmp_path, seen.append, updates=5)
+    assert seen == [4, 5]
+
+
+def test_ctrl_c_within_compiled_code_shows_no_traceback(monkeypatch, capsys):
+    def stopped():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr(cli, "app", stopped)
+    with pytest.raises(SystemExit) as ended:
+        cli.entry()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "stopped\n"
+
+
 def test_a_scheduler_that_is_none_is_named():
     pytest.importorskip("dask.distributed")
     from evenhand.lab.runner import cluster

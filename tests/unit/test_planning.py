@@ -1,5 +1,7 @@
 """How long until shares are fair: against a run by hand, against longer runs, and refusals."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -132,6 +134,24 @@ def test_the_command_refuses_before_it_works(wrong, message):
     assert answer.exit_code == 2
     assert message in answer.output
     assert wrong.split()[0] in answer.output
+
+
+def test_ctrl_c_stops_between_two_batches():
+    """Not within compiled code, which would make another error of it."""
+    done = []
+
+    def press(worlds):
+        done.append(worlds)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            outlook(6, 2, RATES, queries=400, worlds=3, progress=press)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == [1]
 
 
 def test_ctrl_c_says_that_nothing_is_kept(monkeypatch):
