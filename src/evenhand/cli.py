@@ -119,7 +119,10 @@ def results(
     learner: Annotated[str, typer.Option(help="Learners whose description contains this.")] = "",
     max_horizon: MaxHorizon = inf,
     against: Annotated[
-        Path | None, typer.Option(help="Compare regret with these results, pair by pair.")
+        Path | None,
+        typer.Option(
+            help="Compare regret with these results, pair by pair.", exists=True, file_okay=False
+        ),
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
@@ -146,6 +149,14 @@ def results(
         typer.echo(f"wrote {csv}")
     elif found.is_empty():
         raise ValueError(f"there are no results in {folder}; `evenhand reproduce` makes some")
+    elif table.is_empty():
+        both = f" and {against}" if against else ""
+        raise ValueError(
+            f"no results in {folder}{both} are what was asked for; leave out --game, --learner or "
+            "--max-horizon to see what there is"
+            if against is None or game or learner or max_horizon < inf
+            else f"{folder} and {against} have no runs in common to compare"
+        )
     elif against is None:
         show(table)
     else:

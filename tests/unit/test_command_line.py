@@ -1,17 +1,20 @@
 """The command line: what it lists, what it refuses, what it says in a log and when stopped."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from evenhand import cli
 from evenhand.lab.paper.experiments import GROUPS, preset_names
-from evenhand.lab.tables import Lines, progress_bar
+from evenhand.lab.tables import Lines, progress_bar, show
 
 
 def invoke(*arguments):
@@ -188,3 +191,35 @@ def test_a_scheduler_that_is_none_is_named():
 
     with pytest.raises(ConnectionError, match=r"--scheduler must be .* such as tcp://.*'nonsense'"):
         next(iter(cluster("nonsense")([])))
+
+
+def test_tables_of_results_fit_the_screen_and_cut_no_number(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    row = {
+        "game": json.dumps({"kind": "drawn", "family": "rare_coverage", "m": 30}),
+        "learner": json.dumps({"kind": "iw-ksvfair-exact", "gamma": 0.8}),
+        "k": 10,
+        "late": 0,
+        "horizon": 31623,
+        "replications": 10,
+        "regret": 15671.2,
+        "regret_sd": 890.0,
+        "alignment": 0.913,
+        "seconds": 0.00385,
+    }
+    show(pl.DataFrame([row]))
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert {"3.16e+04", "1.567e+04", "8.9e+02", "0.913", "0.00385"} <= set(said.split())
+    assert "…" not in said
+
+
+def test_nothing_found_is_said(tmp_path):
+    results = Path(__file__).parents[2] / "docs" / "reproduction"
+    nobody = invoke("results", results, "--only", "lower-bound", "--learner", "nobody")
+    assert "leave out" in str(nobody.exception)
+    apart = invoke("results", results, "--only", "lower-bound", "--against", tmp_path)
+    assert "no runs in common" in str(apart.exception)
+    nowhere = invoke("results", results, "--against", tmp_path / "no")
+    assert nowhere.exit_code == 2
+    assert "--against" in nowhere.output

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 import polars as pl
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -36,7 +36,7 @@ def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -
 
 def show(table: pl.DataFrame) -> None:
     """Print a summary to the terminal."""
-    shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
+    shown = _table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
     for row in table.iter_rows(named=True):
         shown.add_row(
             _world(row),
@@ -54,7 +54,7 @@ def show(table: pl.DataFrame) -> None:
 
 def show_ratios(table: pl.DataFrame) -> None:
     """Print how regret compares with that of other results, and the mean over all cells."""
-    shown = Table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
+    shown = _table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
     for row in table.iter_rows(named=True):
         shown.add_row(
             _world(row),
@@ -68,6 +68,16 @@ def show_ratios(table: pl.DataFrame) -> None:
     if len(table):
         shown.add_row("mean of all", *[""] * 4, f"{table['value'].to_numpy().mean():+.3f}")
     Console().print(shown)
+
+
+def _table(*names: str) -> Table:
+    """A table whose words are folded where the screen is narrow, and whose numbers never are."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        told = name in ("game", "learner")
+        side: JustifyMethod = "left" if told else "right"
+        table.add_column(name, justify=side, no_wrap=not told, overflow="fold")
+    return table
 
 
 def _world(row: dict[str, Any]) -> str:
