@@ -99,7 +99,7 @@ def in_words(found: "Outlook", traffic: float | None, full: float) -> str:
     worlds = len(found.distance)
     lines = [
         f"Share of exposure that goes to the wrong arm, in {worlds} simulated worlds",
-        f"where {full:.0%} of the pages are full:",
+        f"where {100 * full:.3g}% of the pages are full:",
         "",
         "      pages          median    eight of ten",
     ]
@@ -110,14 +110,19 @@ def in_words(found: "Outlook", traffic: float | None, full: float) -> str:
     if found.changing:
         lines.append(f"As arms go on changing, {found.settled:.1%} stay off on average.")
         return "\n".join(lines)
-    said = [f"{float(f'{n:.1e}'):,.0f}" for n in found.range()]  # no finer than known
-    lines.append(f"Within {found.within:.0%} after {said[1]} pages ({said[0]} to {said[2]}).")
+    low, middle, high = (_said(n) for n in found.range())
+    lines.append(f"Within {100 * found.within:.4g}% after {middle} pages ({low} to {high}).")
     if traffic is not None:
-        days = [f"{n / traffic:,.1f}" for n in found.range()]
-        lines.append(f"At {traffic:,.0f} pages a day: {days[1]} days ({days[0]} to {days[2]}).")
+        low, middle, high = (_said(n / traffic) for n in found.range())
+        lines.append(f"At {traffic:,.0f} pages a day: {middle} days ({low} to {high}).")
     if found.extrapolated:
         lines.append(
             f"In {found.extrapolated} of {worlds} worlds that is beyond what was simulated: "
             "extrapolated, as\ndistances fall like one over the square root of the pages."
         )
     return "\n".join(lines)
+
+
+def _said(number: float) -> str:
+    """Two digits: it is known no finer than that."""
+    return f"{float(f'{number:.1e}'):,.12g}"

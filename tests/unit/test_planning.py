@@ -8,6 +8,7 @@ import pytest
 import evenhand
 from evenhand.games.noisy_or import BinaryNoisyOr
 from evenhand.learners import EvenHand
+from evenhand.plan_command import in_words
 from evenhand.planning import Outlook, _reached, _times, outlook
 from evenhand.randomness.streams import stream
 
@@ -167,3 +168,15 @@ def test_ctrl_c_says_that_nothing_is_kept(monkeypatch):
     answer = CliRunner().invoke(app, "plan --arms 8 --slots 2 --rate 0.3".split())
     assert answer.exit_code == 130
     assert "nothing is kept" in answer.output
+
+
+def test_shares_are_not_rounded_to_others():
+    times = np.array([100, 200, 400])
+    found = Outlook(times, np.full((2, 3), 0.05), 0.025, np.full(2, 1600.0), False)
+    assert "Within 2.5% after 1,600" in in_words(found, None, 0.995)
+    assert "where 99.5% of the pages are full" in in_words(found, None, 0.995)
+    assert "At 1 pages a day: 1,600 days (1,600 to 1,600)" in in_words(found, 1.0, 0.9)
+    assert ": 0.16 days (" in in_words(found, 9999.0, 0.9)
+    axes = evenhand.plot.outlook(found)
+    assert axes.get_title().startswith("within 2.5% after")
+    assert axes.yaxis.get_major_formatter()(0.175) == "17.5%"
