@@ -3,7 +3,7 @@
 import sys
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -13,7 +13,7 @@ from evenhand.service import commands
 
 app = typer.Typer(
     name="evenhand",
-    help="Merit-fair selection: reproduce the paper, run experiments of your own, look at results.",
+    help="Choose K of M arms in proportion to what each contributes. To begin: demo, plan, serve.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -119,7 +119,10 @@ def results(
     learner: Annotated[str, typer.Option(help="Learners whose description contains this.")] = "",
     max_horizon: MaxHorizon = inf,
     against: Annotated[
-        Path | None, typer.Option(help="Compare regret with these results, pair by pair.")
+        Path | None,
+        typer.Option(
+            help="Compare regret with these results, pair by pair.", exists=True, file_okay=False
+        ),
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
     pack: Annotated[bool, typer.Option(help="Write one Parquet file per experiment.")] = False,
@@ -146,6 +149,14 @@ def results(
         typer.echo(f"wrote {csv}")
     elif found.is_empty():
         raise ValueError(f"there are no results in {folder}; `evenhand reproduce` makes some")
+    elif table.is_empty():
+        both = f" and {against}" if against else ""
+        raise ValueError(
+            f"no results in {folder}{both} are what was asked for; leave out --game, --learner or "
+            "--max-horizon to see what there is"
+            if against is None or game or learner or max_horizon < inf
+            else f"{folder} and {against} have no runs in common to compare"
+        )
     elif against is None:
         show(table)
     else:
@@ -229,9 +240,12 @@ def _run_differences(folder: Path) -> None:
     from evenhand.lab.tables import progress_bar
 
     Store(folder).prepare()
-    with progress_bar("fig3", UPDATES) as update:
-        write_differences(folder, lambda n: update(completed=n))
-        update(completed=UPDATES)
+    try:
+        with progress_bar("fig3", UPDATES) as update:
+            write_differences(folder, lambda n: update(completed=n))
+            update(completed=UPDATES)
+    except KeyboardInterrupt:
+        _stopped(f"what there is of fig3 is kept in {folder}; the same command goes on from there")
 
 
 def _run(
@@ -244,7 +258,7 @@ def _run(
     """Run what is missing of some experiments, with a progress bar."""
     from evenhand.lab.runner import cluster, estimate, local, run_missing
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import progress_bar
+    from evenhand.lab.tables import in_minutes, progress_bar
 
     cells = list({c.id: c for e in experiments for c in e.all_cells()}.values())
     store = Store(folder)
@@ -253,7 +267,7 @@ def _run(
     seconds = sum(map(estimate, left)) / workers
     typer.echo(
         f"{len(cells)} cells, {len(done)} finished, {len(left)} to run, "
-        f"about {seconds / 60:.1f} minutes with {workers} workers"
+        f"about {in_minutes(seconds)} with {workers} workers once they have started"
     )
     if dry_run:
         for cell in left:
@@ -272,13 +286,17 @@ def _run(
 
             run_missing(cells, store, executor, advance)
     except KeyboardInterrupt:
-        typer.echo(
-            f"stopped: {len(done) + kept} of {len(cells)} cells are finished and kept in {folder}; "
-            "the same command goes on from there",
-            err=True,
+        _stopped(
+            f"{len(done) + kept} of {len(cells)} cells are finished and kept in {folder}; "
+            "the same command goes on from there"
         )
-        raise typer.Exit(130) from None
     typer.echo(f"results are in {folder}")
+
+
+def _stopped(words: str) -> NoReturn:
+    """Say what is kept after Ctrl-C, and end as programs do then."""
+    typer.echo(f"stopped: {words}", err=True)
+    raise typer.Exit(130) from None
 
 
 def entry() -> None:
@@ -290,6 +308,18 @@ def entry() -> None:
             raise
         typer.echo(f"error: {_said(error)}", err=True)
         sys.exit(1)
+    except SystemError as error:
+        if not _is_ctrl_c(error):
+            raise
+        typer.echo("stopped", err=True)
+        sys.exit(130)
+
+
+def _is_ctrl_c(error: BaseException | None) -> bool:
+    """Whether it comes from Ctrl-C, for which compiled code raises other errors."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or _is_ctrl_c(error.__cause__ or error.__context__)
+    )
 
 
 def _said(error: Exception) -> str:

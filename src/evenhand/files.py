@@ -25,6 +25,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"folder {target.parent} does not exist; make it first")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file in it")
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:

@@ -60,8 +60,8 @@ def merit(
 
     if ":" not in game:
         raise ValueError(
-            f"game must be module:function, got {game!r}; "
-            "for a function make in mygame.py write mygame:make"
+            f"game must be file.py:function or module:function, got {game!r}; "
+            "for a function worth in mygame.py write mygame.py:worth"
         )
     sys.path.insert(0, str(Path.cwd()))
     listed = None if names is None else tuple(name.strip() for name in names.split(","))
@@ -134,6 +134,7 @@ def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -
     from evenhand.games.game import HasClosedForm
     from evenhand.lab.games import with_merit
     from evenhand.merit import kshapley, stratified
+    from evenhand.merit.bar import of_command
     from evenhand.merit.blocks import n_blocks
     from evenhand.randomness.streams import stream
     from evenhand.subsets.combinations import count_up_to
@@ -143,7 +144,7 @@ def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -
         return with_merit(game, k, seed).known
     n_sets = count_up_to(game.m, k)
     if n_sets <= budget:
-        found = kshapley(game, k, executor=executor, cache=cache)
+        found = kshapley(game, k, executor=executor, cache=cache, progress=of_command())
         return Estimate(found, 0.0 * found, n_sets)
     least = 2 * sum(n_blocks(game.m, s) for s in range(1, k + 1))
     if budget < least:
@@ -153,7 +154,7 @@ def find(game: Any, k: int, budget: int, executor: Any, cache: Any, seed: int) -
         )
     typer.echo(f"{n_sets:,} sets are more than --budget {budget:,}: merits are estimated", err=True)
     rng = stream(seed, 0, "reference")
-    return stratified(game, k, budget, rng, executor=executor, cache=cache)
+    return stratified(game, k, budget, rng, executor=executor, cache=cache, progress=of_command())
 
 
 def pool(workers: int) -> Any:

@@ -17,10 +17,11 @@ def plan(
     arms: Annotated[int, typer.Option(min=1, help="How many there are to choose from.")],
     slots: Annotated[int, typer.Option(min=1, help="Places per page.")],
     rate: Annotated[
-        float, typer.Option(help="Chance that an arm shown alone brings a reward; a mean.")
+        float, typer.Option(help="Chance that an arm shown alone brings a reward; mean, as 0.09.")
     ],
     full: Annotated[
-        float | None, typer.Option(help="Share of pages that are full; 0.4 / (SLOTS - 1) if not.")
+        float | None,
+        typer.Option(help="Share of pages that are full, as 0.95; else most show one arm."),
     ] = None,
     traffic: Annotated[
         float | None, typer.Option(min=1, help="Pages per day, to count in days.")
@@ -29,7 +30,7 @@ def plan(
         float, typer.Option(help="Share of exposure that may go to the wrong arm.")
     ] = 0.05,
     redraw: Annotated[
-        int | None, typer.Option(min=1, help="One arm is another every so many pages.")
+        int | None, typer.Option(min=1, help="One arm becomes another every so many pages.")
     ] = None,
     queries: Annotated[int | None, typer.Option(min=100, help="Pages to simulate.")] = None,
     worlds: Annotated[int, typer.Option(min=1, help="Worlds to simulate.")] = 10,
@@ -44,23 +45,28 @@ def plan(
     if picture is not None:
         _check_picture(picture)
 
-    from evenhand.merit.bar import reporter
+    from evenhand.merit.bar import of_command, reporter
     from evenhand.planning import outlook
 
-    report = reporter(None)
-    found = outlook(
-        arms,
-        slots,
-        rate,
-        full=full,
-        within=within,
-        redraw=redraw,
-        queries=queries,
-        worlds=worlds,
-        seed=seed,
-        progress=lambda done: report(done, done, worlds),
-    )
-    report.close()
+    report = reporter(of_command())
+    try:
+        found = outlook(
+            arms,
+            slots,
+            rate,
+            full=full,
+            within=within,
+            redraw=redraw,
+            queries=queries,
+            worlds=worlds,
+            seed=seed,
+            progress=lambda done: report(done, done, worlds),
+        )
+    except KeyboardInterrupt:
+        typer.echo("stopped: nothing is kept; fewer --worlds or --queries take less time", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        report.close()
     shown = 0.4 / (slots - 1) if full is None and slots > 1 else 1.0 if full is None else full
     typer.echo(in_words(found, traffic, shown))
     if picture is not None:
@@ -93,7 +99,7 @@ def in_words(found: "Outlook", traffic: float | None, full: float) -> str:
     worlds = len(found.distance)
     lines = [
         f"Share of exposure that goes to the wrong arm, in {worlds} simulated worlds",
-        f"where {full:.0%} of the pages are full:",
+        f"where {100 * full:.3g}% of the pages are full:",
         "",
         "      pages          median    eight of ten",
     ]
@@ -104,14 +110,19 @@ def in_words(found: "Outlook", traffic: float | None, full: float) -> str:
     if found.changing:
         lines.append(f"As arms go on changing, {found.settled:.1%} stay off on average.")
         return "\n".join(lines)
-    said = [f"{float(f'{n:.1e}'):,.0f}" for n in found.range()]  # no finer than known
-    lines.append(f"Within {found.within:.0%} after {said[1]} pages ({said[0]} to {said[2]}).")
+    low, middle, high = (_said(n) for n in found.range())
+    lines.append(f"Within {100 * found.within:.4g}% after {middle} pages ({low} to {high}).")
     if traffic is not None:
-        days = [f"{n / traffic:,.1f}" for n in found.range()]
-        lines.append(f"At {traffic:,.0f} pages a day: {days[1]} days ({days[0]} to {days[2]}).")
+        low, middle, high = (_said(n / traffic) for n in found.range())
+        lines.append(f"At {traffic:,.0f} pages a day: {middle} days ({low} to {high}).")
     if found.extrapolated:
         lines.append(
             f"In {found.extrapolated} of {worlds} worlds that is beyond what was simulated: "
             "extrapolated, as\ndistances fall like one over the square root of the pages."
         )
     return "\n".join(lines)
+
+
+def _said(number: float) -> str:
+    """Two digits: it is known no finer than that."""
+    return f"{float(f'{number:.1e}'):,.12g}"

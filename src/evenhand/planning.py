@@ -13,6 +13,7 @@ from evenhand.learners import EvenHand
 from evenhand.merit import kshapley
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import stream
+from evenhand.simulation.interrupts import CtrlC
 from evenhand.typing import Floats, Ints
 
 SHAPE = 1.2  # of the Beta that rates follow: most arms bring little, a few bring much
@@ -123,12 +124,13 @@ def outlook(
     times = _times(check_integer("queries", end, 100))
     EvenHand(m, k, full=full, seed=seed)  # refuses what it cannot do before any work is done
     distance = np.empty((worlds, len(times)))
-    for i in range(worlds):
-        world = _world(rates, m, redraw, seed, i)
-        learner = EvenHand(m, k, full=full, seed=stream(seed, i, "learner"))
-        distance[i] = _play(learner, world, times, stream(seed, i, "environment"))
-        if progress is not None:
-            progress(i + 1)
+    with CtrlC() as ctrl_c:
+        for i in range(worlds):
+            world = _world(rates, m, redraw, seed, i)
+            learner = EvenHand(m, k, full=full, seed=stream(seed, i, "learner"))
+            distance[i] = _play(learner, world, times, stream(seed, i, "environment"), ctrl_c)
+            if progress is not None:
+                progress(i + 1)
     changing = redraw is not None
     reached = np.full(worlds, np.nan) if changing else _reached(times, distance, within)
     return Outlook(times, distance, within, reached, changing)
@@ -142,9 +144,11 @@ def _check_rate(rate: float | ArrayLike, m: int) -> Floats | float:
                 f"rate must be one number, or one per arm, not all 0: m={m}, got {len(rates)}"
             )
         return rates
-    mean = check_number("rate", rate, 0.0, 1.0)
+    mean = check_number("rate", rate, -np.inf, np.inf)
     if not 0.0 < mean < 1.0:
-        raise ValueError(f"rate must lie strictly between 0 and 1, got rate={mean!r}")
+        raise ValueError(
+            f"rate must lie strictly between 0 and 1, as 0.09 for 9 %, got rate={mean!r}"
+        )
     return mean
 
 
@@ -176,11 +180,15 @@ def _times(end: int) -> Ints:
     return np.unique(np.geomspace(50.0, end, count).astype(np.int64))
 
 
-def _play(learner: EvenHand, world: World, times: Ints, rng: np.random.Generator) -> Floats:
+def _play(
+    learner: EvenHand, world: World, times: Ints, rng: np.random.Generator, ctrl_c: CtrlC
+) -> Floats:
     """Distances from what is due, at the times given."""
     found = []
     for time in times.tolist():
         while learner.queries < time:
+            if ctrl_c.pressed:
+                raise KeyboardInterrupt
             change = world.next_change(learner.queries)
             until = time if change is None else min(time, change)
             batch = learner.ask(until - learner.queries)

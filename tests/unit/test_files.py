@@ -32,3 +32,11 @@ def test_a_missing_folder_is_named_and_not_the_file_beside_it(tmp_path):
     ):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_named_and_not_the_file_beside_it(tmp_path):
+    with (
+        pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name a file in it"),
+        replacing(tmp_path),
+    ):
+        pass

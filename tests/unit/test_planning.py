@@ -1,11 +1,14 @@
 """How long until shares are fair: against a run by hand, against longer runs, and refusals."""
 
+import signal
+
 import numpy as np
 import pytest
 
 import evenhand
 from evenhand.games.noisy_or import BinaryNoisyOr
 from evenhand.learners import EvenHand
+from evenhand.plan_command import in_words
 from evenhand.planning import Outlook, _reached, _times, outlook
 from evenhand.randomness.streams import stream
 
@@ -83,6 +86,8 @@ def test_arms_that_change_keep_a_distance():
         ({"rate": [0.0] * 6}, "not all 0"),
         ({"within": 0.0}, "within must be above 0"),
         ({"queries": 10}, "queries"),
+        ({"rate": 9}, "rate must lie strictly between 0 and 1, as 0.09 for 9 %, got rate=9"),
+        ({"rate": np.nan}, "rate must"),
         ({"worlds": 0}, "worlds"),
         ({"redraw": 0}, "redraw"),
         ({"full": 1.0}, "full must lie strictly between 0 and 1"),
@@ -130,3 +135,48 @@ def test_the_command_refuses_before_it_works(wrong, message):
     assert answer.exit_code == 2
     assert message in answer.output
     assert wrong.split()[0] in answer.output
+
+
+def test_ctrl_c_stops_between_two_batches():
+    """Not within compiled code, which would make another error of it."""
+    done = []
+
+    def press(worlds):
+        done.append(worlds)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            outlook(6, 2, RATES, queries=400, worlds=3, progress=press)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == [1]
+
+
+def test_ctrl_c_says_that_nothing_is_kept(monkeypatch):
+    from typer.testing import CliRunner
+
+    from evenhand import planning
+    from evenhand.cli import app
+
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planning, "_play", stopped)
+    answer = CliRunner().invoke(app, "plan --arms 8 --slots 2 --rate 0.3".split())
+    assert answer.exit_code == 130
+    assert "nothing is kept" in answer.output
+
+
+def test_shares_are_not_rounded_to_others():
+    times = np.array([100, 200, 400])
+    found = Outlook(times, np.full((2, 3), 0.05), 0.025, np.full(2, 1600.0), False)
+    assert "Within 2.5% after 1,600" in in_words(found, None, 0.995)
+    assert "where 99.5% of the pages are full" in in_words(found, None, 0.995)
+    assert "At 1 pages a day: 1,600 days (1,600 to 1,600)" in in_words(found, 1.0, 0.9)
+    assert ": 0.16 days (" in in_words(found, 9999.0, 0.9)
+    axes = evenhand.plot.outlook(found)
+    assert axes.get_title().startswith("within 2.5% after")
+    assert axes.yaxis.get_major_formatter()(0.175) == "17.5%"

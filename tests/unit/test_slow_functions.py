@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from evenhand import games, kshapley, merit
-from evenhand.merit.bar import Bar, reporter
+from evenhand.merit.bar import Bar, Lines, of_command, reporter
 
 CONTEXT = get_context("forkserver")  # what is imported, is imported once for all pools
 CONTEXT.set_forkserver_preload(["evenhand.merit", "tests.unit.test_slow_functions"])
@@ -504,6 +504,20 @@ def test_the_bar_says_how_long_it_will_take():
     assert "40 of 100 (40%), 30 s left" in file.getvalue()
     bar.close()
     assert file.getvalue().endswith("\r")
+
+
+def test_in_a_log_lines_stand_for_the_bar(monkeypatch):
+    now, file = [0.0], io.StringIO()
+    lines = Lines(file, lambda: now[0])
+    for now[0] in (1.0, 6.0, 7.0, 12.0, 30.0):
+        lines(int(now[0]), 30)
+    assert file.getvalue() == (
+        "6 of 30 after 6 s, about 24 s left\n12 of 30 after 12 s, about 18 s left\n"
+    )
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert isinstance(of_command(), Lines)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert of_command() is None
 
 
 def test_an_error_of_the_function_leaves_the_other_values_in_the_cache(tmp_path):

@@ -1,5 +1,6 @@
 """The command ``evenhand demo``."""
 
+import importlib.util
 import signal
 import sys
 import tempfile
@@ -32,13 +33,16 @@ def demo(
 ) -> None:
     """Watch shares find their place: a service, a simulated shop and its visitors.
 
-    Forty sellers share six places; a purchase is rare, some sellers follow the season, one joins,
-    one leaves, everyone has a floor of 1 % of all places.
+    Forty sellers share six places; a purchase is rare, some sellers follow the
+    season, one joins, one leaves, everyone has a floor of 1 % of all places.
     """
     if page is not None and not page.resolve().parent.is_dir():
         raise FileNotFoundError(f"--page must be in a folder that exists, got {page}")
     if folder is not None and (folder / "evenhand.db").exists():
         raise FileExistsError(f"--folder must be a new one, but {folder} has an evenhand.db")
+    for package in ("alembic", "msgspec", "sqlalchemy", "uvicorn"):  # of the extra serve
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"there is no {package}", name=package)
     stopping: list[int] = []
     before = {n: signal.signal(n, lambda n, _: stopping.append(n)) for n in STOPS}
     try:

@@ -56,7 +56,7 @@ def comparison(experiment: Experiment, results: pl.DataFrame) -> Figure:
         labels,
         loc="outside lower center",
         ncols=5,
-        title="in brackets: the exponent of growth",
+        title="in brackets: the exponent of growth" if labels != list(lines) else None,
     )
     _alignment_bars(bars, lines, styles)
     figure.suptitle(experiment.title)

@@ -18,6 +18,7 @@ from evenhand.lab.experiments import Experiment
 from evenhand.lab.figures import KINDS, Draw, draw, looks_of
 from evenhand.lab.series import Series, by_label, mean, spread
 from evenhand.lab.store import Store
+from evenhand.lab.tables import in_minutes
 from evenhand.palette import Look, twins
 
 METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
@@ -56,7 +57,7 @@ def write_page(
         versions=results["versions"].unique().sort().to_list(),
         machines=results["machine"].unique().sort().to_list(),
         n_cells=len(results),
-        hours=results["seconds"].sum() / 3600,
+        spent=in_minutes(float(results["seconds"].sum())),
     )
     path = folder / "report.html"
     with replacing(path) as file:
@@ -131,7 +132,8 @@ def _tables(experiment: Experiment, results: pl.DataFrame) -> list[dict[str, Any
         lines = by_label(results, experiment, panel)
         rows = [_row(label, one, looks_of(panel)[label]) for label, one in lines.items()]
         horizons = max((row["cells"] for row in rows), key=len)
-        tables.append({"title": panel.title, "rows": rows, "horizons": horizons})
+        sloped = any(row["slope"][0] for row in rows)
+        tables.append({"title": panel.title, "rows": rows, "horizons": horizons, "sloped": sloped})
     return tables
 
 

@@ -72,6 +72,17 @@ def _leave_to_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _client(make: Any, address: str) -> Any:
+    """A client of the scheduler at an address."""
+    try:
+        return make(address)
+    except (ValueError, OSError) as error:  # no address, or nobody there
+        raise ConnectionError(
+            "--scheduler must be the address of a Dask scheduler that can be reached, such as "
+            f"tcp://host:8786, got {address!r}: {error}"
+        ) from None
+
+
 def cluster(address: str) -> Executor:
     """Run cells on the Dask cluster whose scheduler is at an address.
 
@@ -88,7 +99,7 @@ def cluster(address: str) -> Executor:
             raise ImportError(
                 "running on a Dask cluster needs dask; install evenhand[cluster]"
             ) from None
-        with Client(address) as client:  # type: ignore[no-untyped-call]
+        with _client(Client, address) as client:
             suspects, lost = [], []
             futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
             for future in dask_completed(list(futures)):  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 import polars as pl
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -36,7 +36,7 @@ def narrowed(table: pl.DataFrame, game: str, learner: str, max_horizon: float) -
 
 def show(table: pl.DataFrame) -> None:
     """Print a summary to the terminal."""
-    shown = Table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
+    shown = _table("game", "K", "learner", "T", "n", "regret", "sd", "alignment", "seconds")
     for row in table.iter_rows(named=True):
         shown.add_row(
             _world(row),
@@ -54,7 +54,7 @@ def show(table: pl.DataFrame) -> None:
 
 def show_ratios(table: pl.DataFrame) -> None:
     """Print how regret compares with that of other results, and the mean over all cells."""
-    shown = Table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
+    shown = _table("game", "K", "learner", "T", "n", "log(regret / before)", "s.e.")
     for row in table.iter_rows(named=True):
         shown.add_row(
             _world(row),
@@ -68,6 +68,16 @@ def show_ratios(table: pl.DataFrame) -> None:
     if len(table):
         shown.add_row("mean of all", *[""] * 4, f"{table['value'].to_numpy().mean():+.3f}")
     Console().print(shown)
+
+
+def _table(*names: str) -> Table:
+    """A table whose words are folded where the screen is narrow, and whose numbers never are."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        told = name in ("game", "learner")
+        side: JustifyMethod = "left" if told else "right"
+        table.add_column(name, justify=side, no_wrap=not told, overflow="fold")
+    return table
 
 
 def _world(row: dict[str, Any]) -> str:
@@ -108,7 +118,7 @@ class Lines:
         """Take note of progress as ``Progress.update`` of rich does; print a line if it is due."""
         self.name = description or self.name
         self.completed = self.completed + advance if completed is None else completed
-        share = min(1.0, self.completed / self.total) if self.total else 1.0
+        share = min(1.0, self.completed / self.total + 1e-9) if self.total else 1.0
         if int(10 * share) > self._shown:
             self._shown, spent = int(10 * share), monotonic() - self._start
             left = f", about {in_minutes(spent / share - spent)} left" if share < 1.0 else ""
@@ -116,5 +126,13 @@ class Lines:
 
 
 def in_minutes(seconds: float) -> str:
-    """Say a time in few words."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+    """Say a time in few words.
+
+    Examples
+    --------
+    >>> in_minutes(40), in_minutes(400), in_minutes(40_000)
+    ('40 s', '6.7 min', '11.1 hours')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} hours"

@@ -7,6 +7,7 @@ from typing import Any
 
 WAIT = 2.0  # seconds before a bar is shown: what is fast shows none
 EVERY = 0.2
+FIRST = 5.0  # seconds before the first line in a log
 WIDTH = 30
 
 Progress = bool | Callable[[int, int], object] | None
@@ -71,6 +72,31 @@ class Bar(Report):
         if self._width:
             self._file.write("\r" + " " * self._width + "\r")
             self._file.flush()
+
+
+class Lines:
+    """Progress of a command in a log: lines, ever fewer, as what takes long goes on for long."""
+
+    def __init__(self, file: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file, self._clock = sys.stderr if file is None else file, clock
+        self._start, self._next = clock(), FIRST
+
+    def __call__(self, done: int, total: int) -> None:
+        """Write a line, if it is time to."""
+        now = self._clock() - self._start
+        if now >= self._next and 0 < done < total:
+            self._next = 1.5 * now
+            left = spoken(now * (total - done) / done)
+            print(
+                f"{done:,} of {total:,} after {spoken(now)}, about {left} left",
+                file=self._file,
+                flush=True,
+            )
+
+
+def of_command() -> Progress:
+    """What shows the progress of a command: a bar on a terminal, lines elsewhere."""
+    return None if sys.stderr is None or sys.stderr.isatty() else Lines()
 
 
 def spoken(seconds: float) -> str:

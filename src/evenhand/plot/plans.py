@@ -46,7 +46,7 @@ def outlook(found: Outlook, *, traffic: float | None = None, ax: "Axes | None" =
         ylabel="share of exposure that goes to the wrong arm",
         title=title,
     )
-    ax.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+    ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g}%")
     if traffic is not None:
         per_day = float(traffic)
 
@@ -63,4 +63,4 @@ def outlook(found: Outlook, *, traffic: float | None = None, ax: "Axes | None" =
 
 def _title(found: Outlook) -> str:
     low, middle, high = (f"{float(f'{n:.1e}'):,.0f}" for n in found.range())
-    return f"within {found.within:.0%} after {middle} ({low} to {high})"
+    return f"within {100 * found.within:.4g}% after {middle} ({low} to {high})"

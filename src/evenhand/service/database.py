@@ -21,10 +21,11 @@ except ImportError:  # installed with evenhand[serve-pg]
 
 Row = tuple[Any, ...]
 DATABASE = "EVENHAND_DATABASE"  # where processes find its URL: arguments can be read by others
-# what a database raises when it cannot do its work now
-ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+# what a database raises when it refuses, and when it cannot do its work now
+REFUSALS: tuple[type[Exception], ...] = (sqlite3.Error,)
 if psycopg is not None:
-    ERRORS += (psycopg.Error,)
+    REFUSALS += (psycopg.Error,)
+ERRORS: tuple[type[Exception], ...] = (*REFUSALS, OSError)
 PATIENCE = 30.0  # seconds that a statement may take or wait
 NEWEST = "head"  # schema of this release, as migrations call it
 
@@ -151,8 +152,12 @@ class SQLiteConnection(Connection):
             cached_statements=1024,
         )  # fmt: skip
         # FULL, as in WAL mode NORMAL survives a killed process, but not a power cut
-        for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
-            self._db.execute(f"pragma {setting}")
+        try:
+            for setting in ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000"):
+                self._db.execute(f"pragma {setting}")
+        except sqlite3.Error:
+            self._db.close()
+            raise
         self._turn = locks.opened(path.with_name(path.name + "-turn"))
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -289,20 +294,23 @@ def _upgrade(url: str, schema: str) -> None:
     from alembic.config import Config
     from alembic.util import CommandError
     from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     config.set_main_option("path_separator", "os")
-    with create_engine(url, poolclass=NullPool).begin() as connection:
-        config.attributes["connection"] = connection
-        try:
+    try:
+        with create_engine(url, poolclass=NullPool).begin() as connection:
+            config.attributes["connection"] = connection
             command.upgrade(config, schema)
-        except CommandError as error:
-            raise ValueError(
-                f"the schema must be one that this release knows, but {error}; it is a newer "
-                "release's: install that one"
-            ) from None
+    except CommandError as error:
+        raise ValueError(
+            f"the schema must be one that this release knows, but {error}; it is a newer "
+            "release's: install that one"
+        ) from None
+    except DBAPIError as error:
+        raise (error.orig or error) from None  # what the database itself said
 
 
 def wait_for(source: Database, seconds: float) -> Connection:

@@ -5,9 +5,11 @@ import os
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -57,6 +59,7 @@ class Child:
             stdin=subprocess.PIPE,
             pass_fds=self.descriptors,
             env=os.environ | {DATABASE: self.database},
+            start_new_session=True,  # Ctrl-C is for this process, which stops them in order
         )
         self.started = self.seen = time.monotonic()
         log.info("started", extra={"child": self.name, "pid": self.process.pid})
@@ -129,6 +132,11 @@ def first_key(source: Database) -> Path | None:
             if c.execute("select 1 from keys limit 1"):
                 return None
             path = key_file(source)
+            if path.exists():
+                raise FileExistsError(
+                    f"the first key is written to {path}, but there is one already and no key in "
+                    "the database: it is another's; move it elsewhere"
+                )
             _, token = keys.issue(c, "first", ["admin"])
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:
@@ -156,7 +164,12 @@ def serve(settings: Settings) -> None:
             f"workers must be 1 on SQLite, got {settings.workers}; "
             "--database postgresql://... takes any number"
         )
-    lock = hold(source)
+    _check_certificate(settings.certificate, settings.private_key)
+    with hold(source) or nullcontext():
+        _serve(settings, source)
+
+
+def _serve(settings: Settings, source: Database) -> None:
     source.migrate()
     made = first_key(source)
     if made is not None:
@@ -175,14 +188,15 @@ def serve(settings: Settings) -> None:
         for child in children:
             child.look()
         time.sleep(0.05)
-    log.info("stopping")
+    log.info("stopping", extra={"kept": "all that was confirmed"})
     until = time.monotonic() + GRACE
-    for child in reversed(children):  # web workers first: the folder folds what they took in
-        child.end(signal.SIGTERM)
-        child.finish(until)
+    web = [child for child in children if child.beats is None]
+    for some in (web, [child for child in children if child.beats is not None]):
+        for child in some:  # web workers first: the folder folds what they took in
+            child.end(signal.SIGTERM)
+        for child in some:
+            child.finish(until)
     listening.close()
-    if lock is not None:
-        lock.close()
 
 
 def _children(settings: Settings, source: Database, listening: socket.socket) -> list[Child]:
@@ -204,6 +218,29 @@ def _children(settings: Settings, source: Database, listening: socket.socket) ->
     return children
 
 
+def _check_certificate(certificate: Path | None, private_key: Path | None) -> None:
+    """Refuse half of a pair, and files that cannot be used: nobody shall be served without TLS."""
+    if certificate is None and private_key is None:
+        return
+    if certificate is None or private_key is None:
+        raise ValueError("--certificate and --private-key must be given together, got one of them")
+    for option, file in (("--certificate", certificate), ("--private-key", private_key)):
+        if not file.is_file():
+            raise FileNotFoundError(f"{option} must be a file, but there is no {file}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, _empty)
+    except (ssl.SSLError, OSError) as error:
+        raise ValueError(
+            "--certificate and --private-key must be PEM files that belong together, the key not "
+            f"encrypted, got {certificate} and {private_key}: {error}"
+        ) from None
+
+
+def _empty() -> str:
+    """No password: nobody is there to be asked."""
+    return ""
+
+
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -211,6 +248,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.bind((host, port))
     except OSError as error:
-        raise OSError(f"cannot listen at {host}:{port}: {error}; give another --port") from None
+        raise OSError(
+            f"cannot listen at {host}:{port}: {error}; give another --port or --host"
+        ) from None
     listening.listen(2048)
     return listening

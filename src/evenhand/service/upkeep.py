@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -82,13 +83,22 @@ def restore(path: Path, target: Database) -> int:
     """
     if isinstance(target, SQLite) and target.path.exists():
         raise FileExistsError(f"{target.path} exists already; restore into a new file")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        head = json.loads(next(lines))
-        schema = head.pop("schema", FIRST)
-        if head != HEAD:
-            raise ValueError(f"{path} must be a backup made by evenhand service backup")
-        target.migrate(schema)
-        n = _load(lines, target, schema)
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            head = json.loads(next(lines, "{}"))
+            schema = head.pop("schema", FIRST)
+            if head != HEAD:
+                raise ValueError(f"{path} must be a backup made by evenhand service backup")
+            target.migrate(schema)
+            n = _load(lines, target, schema)
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeError, json.JSONDecodeError) as error:
+        if isinstance(target, SQLite):  # made above, and empty
+            for rest in target.path.parent.glob(f"{target.path.name}*"):
+                rest.unlink()
+        raise ValueError(
+            f"{path} must be a backup made by evenhand service backup, but it is damaged or "
+            f"another kind of file ({error}); nothing was restored"
+        ) from None
     target.migrate()
     return n
 

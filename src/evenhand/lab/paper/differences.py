@@ -13,6 +13,7 @@ from evenhand.files import replacing
 from evenhand.games import synthetic
 from evenhand.learners import IWKSVFair
 from evenhand.randomness.streams import stream
+from evenhand.simulation.interrupts import CtrlC
 from evenhand.storage import read_arrays, write_arrays
 from evenhand.typing import Floats
 
@@ -118,7 +119,8 @@ def write_differences(
 ) -> Path:
     """Compare the designs as the paper's figure 3 does and keep the result, unless it is there.
 
-    The state is kept every thousand policies, so that a comparison that was stopped goes on.
+    The state is kept every thousand policies and on Ctrl-C, so that a comparison that was stopped
+    goes on.
     """
     path, partial = folder / "differences.json", folder / "differences.part.npz"
     if path.is_file():
@@ -127,11 +129,14 @@ def write_differences(
     comparison = Comparison()
     if partial.is_file():
         comparison.load(partial)
-    while comparison.updates < updates:
-        comparison.step()
-        progress(comparison.updates)
-        if comparison.updates % KEPT_EVERY == 0:
-            comparison.save(partial)
+    with CtrlC() as ctrl_c:
+        while comparison.updates < updates:
+            comparison.step()
+            progress(comparison.updates)
+            if ctrl_c.pressed or comparison.updates % KEPT_EVERY == 0:
+                comparison.save(partial)
+            if ctrl_c.pressed:
+                raise KeyboardInterrupt
     with replacing(path) as file:
         file.write(json.dumps(comparison.found.record()).encode())
     partial.unlink(missing_ok=True)
