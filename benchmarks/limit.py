@@ -193,9 +193,17 @@ class Unweighted(Limit):
 
 
 class WithModel(Limit):
-    """EvenHand with the true V as the forecast of its free merits."""
+    """EvenHand with the true V as the forecast of its free merits.
+
+    It does not look out for changes, as what it has beside its own sums would not be forgotten
+    with them: after a false alarm the two would no longer fit together.
+    """
 
     kind = BesideModel
+
+    def __init__(self, truth: Truth | Spread, *, full: float | None = None, seed: Seed) -> None:
+        super().__init__(truth, full=full, seed=seed)
+        self.watch = False
 
 
 class Knowing(EvenHand):
