@@ -6,20 +6,26 @@ Sizes, schedule, mixing and policy are EvenHand's; the free merits have z = y - 
 so that all that is left in them is the noise of rewards, weighted by how the sets were drawn. These
 are the merits of :class:`Limit`. Weights are not needed where V is known, and :class:`Unweighted`
 does without; :class:`WithModel` puts the free merits together with the model's, as EvenHand does.
-All play the same instances with the same streams.
+:class:`Knowing` knows the merits themselves, so that it pays for nothing but the room that uniform
+sets take. All play the same instances with the same streams. Sets of the small games are listed; on
+the Facebook graph V comes from a sample (:mod:`benchmarks.spread`).
 """
 
 import argparse
+import sys
 from collections.abc import Callable
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.deployments import World
 from benchmarks.harness import number, plain_table
+from benchmarks.spread import Spread
 from evenhand import simulate
 from evenhand.exchange import Rows
-from evenhand.games import Game
+from evenhand.games import Game, IndependentCascade
+from evenhand.lab.cells import fair_reward
 from evenhand.lab.games import build_game
 from evenhand.lab.ratios import log_ratio
 from evenhand.learners import EvenHand
@@ -30,18 +36,21 @@ from evenhand.learners.model import Forecast
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import Seed, stream
 from evenhand.subsets.combinations import all_sets
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Bools, Floats, Ints, compiled
 
-K = 5
-GAMES: dict[str, dict[str, Any]] = {
-    "synthetic, M=20": {"kind": "synthetic", "m": 20},
-    "coverage, M=30": {"kind": "drawn", "family": "coverage", "m": 30},
-    "additive, M=30": {"kind": "drawn", "family": "additive", "m": 30},
-    "best member, M=20": {"kind": "drawn", "family": "best-member", "m": 20},
-    "hidden pair, M=20": {"kind": "drawn", "family": "hidden-pair", "m": 20},
+GAMES = {
+    "synthetic, M=20": World({"kind": "synthetic", "m": 20}, 5),
+    "coverage, M=30": World({"kind": "drawn", "family": "coverage", "m": 30}, 5),
+    "additive, M=30": World({"kind": "drawn", "family": "additive", "m": 30}, 5),
+    "best member, M=20": World({"kind": "drawn", "family": "best-member", "m": 20}, 5),
+    "hidden pair, M=20": World({"kind": "drawn", "family": "hidden-pair", "m": 20}, 5),
+    "Facebook as listed": World({"kind": "facebook"}, 10),
+    "Facebook both ways": World({"kind": "facebook", "both_ways": True}, 10),
 }
 HEAD = ["game", "T", "n", "regret of the limit", "of EvenHand"]
 HEAD += ["EvenHand / limit", "/ unweighted", "/ with the model"]
+WHO = ["the limit", "unweighted", "with the model", "knowing the merits", "EvenHand"]
+MORE = ["game", "T", "who", "regret", "over EvenHand's", "reward over the fair policy's"]
 
 
 class Truth(NamedTuple):
@@ -109,7 +118,7 @@ class KnownValues(Evidence):
     seen of an arm at some size, the truth stands in.
     """
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: Truth | Spread) -> None:
         k, m = truth.expected.shape
         super().__init__(m, k)
         self.truth = truth
@@ -146,7 +155,7 @@ class WithoutWeights(KnownValues):
 class BesideModel(Evidence):
     """The learner's evidence, model and all, but with free merits whose forecast is the truth."""
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: Truth | Spread) -> None:
         k, m = truth.expected.shape
         super().__init__(m, k)
         self.beside = KnownValues(truth)
@@ -169,12 +178,12 @@ class BesideModel(Evidence):
 class Limit(EvenHand):
     """EvenHand with the free merits of the true V alone."""
 
-    kind: Callable[[Truth], Evidence] = KnownValues
+    kind: Callable[[Truth | Spread], Evidence] = KnownValues
 
-    def __init__(self, game: Game, k: int, *, full: float | None = None, seed: Seed) -> None:
-        super().__init__(game.m, k, full=full, seed=seed)
-        self.game = game
-        self.evidence = self.kind(Truth.of(game, k))
+    def __init__(self, truth: Truth | Spread, *, full: float | None = None, seed: Seed) -> None:
+        k, m = truth.expected.shape
+        super().__init__(m, k, full=full, seed=seed)
+        self.evidence = self.kind(truth)
 
 
 class Unweighted(Limit):
@@ -184,36 +193,81 @@ class Unweighted(Limit):
 
 
 class WithModel(Limit):
-    """EvenHand with the true V as the forecast of its free merits."""
+    """EvenHand with the true V as the forecast of its free merits.
+
+    It does not look out for changes, as what it has beside its own sums would not be forgotten
+    with them: after a false alarm the two would no longer fit together.
+    """
 
     kind = BesideModel
+
+    def __init__(self, truth: Truth | Spread, *, full: float | None = None, seed: Seed) -> None:
+        super().__init__(truth, full=full, seed=seed)
+        self.watch = False
+
+
+class Knowing(EvenHand):
+    """EvenHand that knows all merits, and still leaves room for uniform sets."""
+
+    def __init__(self, merit: Floats, k: int, *, full: float | None = None, seed: Seed) -> None:
+        super().__init__(len(merit), k, full=full, seed=seed)
+        self.true = merit
+
+    @property
+    def _known(self) -> Bools:
+        return np.ones(self.m, np.bool_)
+
+    def _believed(self, merit: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        return self.true, np.zeros_like(variance)
 
 
 LIMITS = (Limit, Unweighted, WithModel)
 
 
-def regrets(
-    config: dict[str, Any], marks: list[int], n: int, seed: int, full: float | None = None
-) -> Floats:
-    """Regret (4, n, marks) of the limits and of EvenHand, on the same games and streams."""
-    found = np.empty((len(LIMITS) + 1, n, len(marks)))
+class Found(NamedTuple):
+    """What those of ``WHO`` had: regret (5, n, marks), and reward (5, n) over the fair policy's."""
+
+    regret: Floats
+    reward: Floats
+
+
+def truth_of(game: Game, k: int) -> Truth | Spread:
+    """Values of all sets of at most k arms."""
+    return Spread.of(game, k) if isinstance(game, IndependentCascade) else Truth.of(game, k)
+
+
+def played(world: World, marks: list[int], n: int, seed: int, full: float | None = None) -> Found:
+    """Let all of them play the same games with the same streams."""
+    k, before, truth = world.k, None, None
+    found = Found(np.empty((len(WHO), n, len(marks))), np.empty((len(WHO), n)))
     for r in range(1, n + 1):
-        game, known = build_game(config, K, replication=r, seed=seed)
-        target = fair_policy(np.maximum(known.merit, 0.0), K)
-        made = [make(game, K, full=full, seed=stream(seed, r, "learner")) for make in LIMITS]
-        ours = EvenHand(game.m, K, full=full, seed=stream(seed, r, "learner"))
-        for i, learner in enumerate([*made, ours]):
+        setting = build_game(world.game, k, replication=r, seed=seed)
+        game, merit = setting.game, np.maximum(setting.known.merit, 0.0)
+        if truth is None or game is not before:  # a graph is the same for all replications
+            before, truth = game, truth_of(game, k)
+        target = fair_policy(merit, k)
+        made: list[EvenHand] = [
+            make(truth, full=full, seed=stream(seed, r, "learner")) for make in LIMITS
+        ]
+        made.append(Knowing(merit, k, full=full, seed=stream(seed, r, "learner")))
+        made.append(EvenHand(game.m, k, full=full, seed=stream(seed, r, "learner")))
+        fair = fair_reward(setting, made[-1], max(marks), stream(seed, r, "reference"))
+        assert fair is not None
+        for i, learner in enumerate(made):
             noise = stream(seed, r, "environment")
             run = simulate(learner, game, max(marks), target=target, seed=noise, checkpoints=marks)
-            found[i, r - 1] = run.regret
+            found.regret[i, r - 1] = run.regret
+            found.reward[i, r - 1] = run.reward / fair
+            said = ", ".join(f"{x:.4g}" for x in run.regret)
+            print(f"{r}: {WHO[i]}: {said}; {run.reward / fair:.4f}", file=sys.stderr, flush=True)
     return found
 
 
-def lines(name: str, marks: list[int], found: Floats) -> list[list[str]]:
+def lines(name: str, marks: list[int], found: Found) -> list[list[str]]:
     """A line of the table per mark."""
-    n, shown = found.shape[1], []
+    n, shown = found.regret.shape[1], []
     for j, mark in enumerate(marks):
-        *limits, ours = found[:, :, j]
+        *limits, _, ours = found.regret[:, :, j]
         both = limits[0], ours
         means = (f"{number(x.mean())} ± {number(x.std(ddof=1) / n**0.5)}" for x in both)
         ratios = (log_ratio(ours, x) for x in limits)
@@ -222,8 +276,20 @@ def lines(name: str, marks: list[int], found: Floats) -> list[list[str]]:
     return shown
 
 
+def more_lines(name: str, mark: int, found: Found) -> list[list[str]]:
+    """A line for each of them, at the last mark."""
+    shown, n = [], found.regret.shape[1]
+    for who, regret, reward in zip(WHO, found.regret[:, :, -1], found.reward, strict=True):
+        ratio = log_ratio(regret, found.regret[-1, :, -1])
+        had = f"{number(regret.mean())} ± {number(regret.std(ddof=1) / n**0.5)}"
+        times = f"{np.exp(ratio.value):.2f} ± {100 * ratio.stderr:.0f} %"
+        earned = f"{reward.mean():.4f} ± {reward.std(ddof=1) / n**0.5:.4f}"
+        shown.append([name, f"{mark:.0e}", who, had, times, earned])
+    return shown
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
     parser.add_argument("--marks", type=float, nargs="+", default=[1e4, 1e5, 1e6])
@@ -231,11 +297,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=23)
     parser.add_argument("--full", type=float, help="share of full sets, if not the default sizes")
     given = parser.parse_args()
-    marks, rows = sorted(map(round, given.marks)), list[list[str]]()
+    marks, rows, more = sorted(map(round, given.marks)), list[list[str]](), list[list[str]]()
     for name in given.games:
-        found = regrets(GAMES[name], marks, given.replications, given.seed, given.full)
+        found = played(GAMES[name], marks, given.replications, given.seed, given.full)
         rows += lines(name, marks, found)
-    print(plain_table(HEAD, rows))
+        more += more_lines(name, marks[-1], found)
+    print(plain_table(HEAD, rows), plain_table(MORE, more), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from benchmarks import limit
-from benchmarks.limit import LIMITS, Truth
+from benchmarks.deployments import World
+from benchmarks.limit import LIMITS, WHO, Knowing, Truth
 
 from evenhand.exchange import SetPlan
 from evenhand.games import Bernoulli, SetFunction
@@ -88,7 +89,7 @@ def test_merits_are_unbiased(make):
 @pytest.mark.parametrize("make", LIMITS[:2])
 def test_without_noise_it_asks_as_even_hand_would_that_knew_the_merits(make):
     game, rng = SetFunction(values, M), np.random.default_rng(4)
-    learner = make(game, K, seed=1)
+    learner = make(Truth.of(game, K), seed=1)
     batch = learner.ask()
     assert (batch.orders == EvenHand(M, K, seed=1).ask().orders).all()
     learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
@@ -99,11 +100,27 @@ def test_without_noise_it_asks_as_even_hand_would_that_knew_the_merits(make):
     assert learner.plan.marginals == pytest.approx(due, abs=1e-9)
 
 
-def test_the_table():
+def test_who_knows_the_merits_gives_what_is_due_but_for_the_room_of_uniform_sets():
+    rng, true = np.random.default_rng(5), kshapley(GAME, K)
+    learner = Knowing(true, K, seed=1)
+    while learner.queries < 500:
+        batch = learner.ask()
+        due = proportional(true, np.ones(M, bool), K, learner.plan.mixing)
+        assert learner.plan.marginals == pytest.approx(due, abs=1e-9)
+        learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
+
+
+def test_the_tables():
     marks = [100, 400]
-    found = limit.regrets({"kind": "synthetic", "m": 8}, marks, 2, 1)
+    found = limit.played(World({"kind": "synthetic", "m": 8}, 5), marks, 2, 1)
     rows = limit.lines("synthetic", marks, found)
     assert [row[:3] for row in rows] == [["synthetic", "1e+02", "2"], ["synthetic", "4e+02", "2"]]
     assert all(len(row) == len(limit.HEAD) for row in rows)
-    ratio = np.exp(np.log(found[-1, :, 1] / found[0, :, 1]).mean())
+    ratio = np.exp(np.log(found.regret[-1, :, 1] / found.regret[0, :, 1]).mean())
     assert rows[1][5].startswith(f"{ratio:.2f} ±")
+    more = limit.more_lines("synthetic", 400, found)
+    assert [row[2] for row in more] == WHO
+    assert all(len(row) == len(limit.MORE) for row in more)
+    assert more[-1][4] == "1.00 ± 0 %"
+    assert more[0][4].startswith(f"{1 / ratio:.2f} ±")
+    assert more[3][5].startswith(f"{found.reward[3].mean():.4f} ±")
