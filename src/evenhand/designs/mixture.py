@@ -10,7 +10,7 @@ from evenhand.checks import check_number
 from evenhand.designs.conditional_poisson import ConditionalPoisson
 from evenhand.designs.design import ExplicitDesign, weigh
 from evenhand.designs.uniform import draw_uniform
-from evenhand.randomness.alias import alias_bits, draw_alias
+from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints, Words, compiled
@@ -95,6 +95,14 @@ def log_shares(eta: float) -> tuple[float, float]:
     """Logarithms of the shares of the design and of the uniform law; either may be 0."""
     with np.errstate(divide="ignore"):
         return float(np.log1p(-eta)), float(np.log(eta))
+
+
+def fill_singles(
+    marginals: Floats, rows: Ints, numbers: Floats, orders: Ints, weights: Floats
+) -> None:
+    """Draw one arm into each of some rows, in proportion to its marginal; its weight is 1."""
+    whole = build_alias(marginals), marginals, 0.0, 0.0
+    fill_rows(*whole, marginals, 1, rows, numbers, orders, weights)
 
 
 @compiled

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
+from evenhand.designs.mixture import fill_singles
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints, compiled
 
@@ -157,8 +158,11 @@ class SetPlan(Plan):
         places, ends = by_size(sizes, self.k)
         orders, weights = np.empty((n, self.k), np.int64), np.empty((n, self.k))
         for r, (start, end) in enumerate(pairwise(ends.tolist()), start=1):
-            if start < end:
-                self.law(r)._fill(places[start:end], numbers, rng, orders, weights)
+            rows = places[start:end]
+            if r == 1:  # needs no law
+                fill_singles(self.marginals, rows, numbers, orders, weights)
+            elif len(rows):
+                self.law(r)._fill(rows, numbers, rng, orders, weights)
         return Rows(orders, sizes[:, None], weights)
 
     def weigh(self, orders: Ints, sizes: Ints) -> Rows:
