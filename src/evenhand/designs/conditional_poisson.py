@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,8 +227,9 @@ class ConditionalPoisson(ExplicitDesign):
     @property
     def arm_table(self) -> Words | None:
         """A table whose draws make a set if all differ, where every arm has a choice."""
-        whole = len(self._free) == self.m
-        return self._sampler if whole and isinstance(self._sampler, np.ndarray) else None
+        if len(self._free) < self.m or not self._often_distinct:
+            return None
+        return cast(Words, self._sampler)
 
     def _sample_arms(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw without listing sets."""
@@ -244,14 +245,22 @@ class ConditionalPoisson(ExplicitDesign):
     @cached_property
     def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        k, odds = self._k_free, np.empty(len(self._free))
-        if k == 0:
+        if self._k_free == 0:
             return np.empty(1, np.uint64)  # nothing is ever drawn from it
-        log_total = scale_odds(self.log_weights[self._free], odds)
-        log_accepted = math.lgamma(k + 1) + self.log_normaliser - k * log_total
-        if log_accepted < math.log(MIN_ACCEPTANCE):
-            return build_tree(*self._coins)
-        return build_alias(odds)
+        return build_alias(self._odds[0]) if self._often_distinct else build_tree(*self._coins)
+
+    @cached_property
+    def _odds(self) -> tuple[Floats, float]:
+        """Odds of the arms with a choice, the largest being 1, and the log of their sum."""
+        odds = np.empty(len(self._free))
+        return odds, scale_odds(self.log_weights[self._free], odds)
+
+    @property
+    def _often_distinct(self) -> bool:
+        """Whether draws of arms by their odds are distinct often enough."""
+        k = self._k_free
+        log_accepted = math.lgamma(k + 1) + self.log_normaliser - k * self._odds[1]
+        return bool(log_accepted >= math.log(MIN_ACCEPTANCE))
 
 
 class Contour:
