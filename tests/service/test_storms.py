@@ -31,16 +31,21 @@ def entries(service):
 
 
 def storm(services, clients, kills, rng, longest):
-    """Kill children of services at random moments of their work."""
+    """Kill children of services at random moments of their work, of each kind at least one.
+
+    A folder is killed after it has done something: the last to go waits for one if none has gone.
+    """
     killed, end, mark = {"web_process": 0, "folder": 0}, time.monotonic() + longest, 0
-    while sum(killed.values()) < kills and time.monotonic() < end:
+    while sum(killed.values()) < kills and time.monotonic() < end + 60 * (not killed["folder"]):
         more, patience = len(clients.acked) + rng.randrange(60), time.monotonic() + 5.0
         while len(clients.acked) <= more and time.monotonic() < patience:
             time.sleep(rng.uniform(0.0, 0.02))
         children = rng.choice(services).children()
-        if rng.random() < 0.5 and "folder" in children and entries(services[0]) > mark + 4:
+        waits = not killed["folder"] and sum(killed.values()) == kills - 1
+        chosen = rng.random() < 0.5 or waits
+        if chosen and "folder" in children and entries(services[0]) > mark + 4:
             what, mark = "folder", entries(services[0])
-        elif "web_process" in children:
+        elif "web_process" in children and not waits:
             what = "web_process"
         else:
             continue
