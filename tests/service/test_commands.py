@@ -103,10 +103,11 @@ def test_a_damaged_backup_restores_nothing(damage, tmp_path):
         "cut": whole[: len(whole) // 2],
         "other": gzip.compress(b"{}\n"),
     }
-    (tmp_path / "bad.gz").write_bytes(wrong[damage])
-    with pytest.raises(ValueError, match=r"bad\.gz must be a backup made by evenhand"):
-        upkeep.restore(tmp_path / "bad.gz", database(str(tmp_path / "new.db")))
-    assert list(tmp_path.glob("new.db*")) == []
+    bad = tmp_path / "new.db.gz"  # named after the database: it stays, as all that was there does
+    bad.write_bytes(wrong[damage])
+    with pytest.raises(ValueError, match=r"new\.db\.gz must be a backup made by evenhand"):
+        upkeep.restore(bad, database(str(tmp_path / "new.db")))
+    assert list(tmp_path.glob("new.db*")) == [bad]
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,11 @@ class Mixture(ExplicitDesign, Generic[D]):
         self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
     ) -> None:
         design = self.design
-        table = design.arm_table if isinstance(design, ConditionalPoisson) else None
-        if table is None:
+        if not isinstance(design, ConditionalPoisson) or design.arm_table is None:
             super()._fill(rows, numbers, rng, orders, weights)
             return
-        assert isinstance(design, ConditionalPoisson)
         level = log_comb(self.m, self.k) - design.log_normaliser
-        law = table, design.log_weights, level, self.eta
+        law = design.arm_table, design.log_weights, level, self.eta
         fill_rows(*law, self.marginals, self.k, rows, numbers, orders, weights)
 
     def __repr__(self) -> str:

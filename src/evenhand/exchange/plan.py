@@ -153,7 +153,7 @@ class SetPlan(Plan):
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
-        numbers = rng.random(n)
+        numbers = rng.random(n)  # how large one is says a row's size, what follows from it the set
         sizes = _choose(self.sizes, numbers) + 1
         places, ends = by_size(sizes, self.k)
         orders, weights = np.empty((n, self.k), np.int64), np.empty((n, self.k))

@@ -93,8 +93,8 @@ def restore(path: Path, target: Database) -> int:
             n = _load(lines, target, schema)
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeError, json.JSONDecodeError) as error:
         if isinstance(target, SQLite):  # made above, and empty
-            for rest in target.path.parent.glob(f"{target.path.name}*"):
-                rest.unlink()
+            for end in ("", "-wal", "-shm", "-turn"):  # and nothing else that has its name
+                target.path.with_name(target.path.name + end).unlink(missing_ok=True)
         raise ValueError(
             f"{path} must be a backup made by evenhand service backup, but it is damaged or "
             f"another kind of file ({error}); nothing was restored"
