@@ -256,9 +256,10 @@ def _run(
     dry_run: bool,
 ) -> None:
     """Run what is missing of some experiments, with a progress bar."""
+    from evenhand.display import in_minutes
     from evenhand.lab.runner import cluster, estimate, local, run_missing
     from evenhand.lab.store import Store
-    from evenhand.lab.tables import in_minutes, progress_bar
+    from evenhand.lab.tables import progress_bar
 
     cells = list({c.id: c for e in experiments for c in e.all_cells()}.values())
     store = Store(folder)

@@ -43,3 +43,16 @@ def html_table(columns: Mapping[str, NDArray[Any]], n_rows: int, caption: str = 
 def _row(tag: str, cells: Any) -> str:
     texts = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells]
     return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"
+
+
+def in_minutes(seconds: float) -> str:
+    """Say a time in few words.
+
+    Examples
+    --------
+    >>> in_minutes(40), in_minutes(400), in_minutes(40_000)
+    ('40 s', '6.7 min', '11.1 hours')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} hours"

@@ -10,7 +10,7 @@ from evenhand.checks import check_number
 from evenhand.designs.conditional_poisson import ConditionalPoisson
 from evenhand.designs.design import ExplicitDesign, weigh
 from evenhand.designs.uniform import draw_uniform
-from evenhand.randomness.alias import alias_bits, build_alias, draw_alias
+from evenhand.randomness.alias import alias_bits, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints, Words, compiled
@@ -95,12 +95,16 @@ def log_shares(eta: float) -> tuple[float, float]:
         return float(np.log1p(-eta)), float(np.log(eta))
 
 
-def fill_singles(
-    marginals: Floats, rows: Ints, numbers: Floats, orders: Ints, weights: Floats
-) -> None:
-    """Draw one arm into each of some rows, in proportion to its marginal; its weight is 1."""
-    whole = build_alias(marginals), marginals, 0.0, 0.0
-    fill_rows(*whole, marginals, 1, rows, numbers, orders, weights)
+@compiled
+def fill_singles(table: Words, rows: Ints, numbers: Floats, orders: Ints, weights: Floats) -> None:
+    """Draw one arm into each of some rows, by the row's own number; its weight is 1."""
+    width, bits = orders.shape[1], alias_bits(table)
+    for place in rows:
+        i = np.uintp(place)  # of signed numbers each is looked at, whether it counts from the end
+        word, _ = draw_row_word(start_row(numbers[i]))
+        orders[i, 0], weights[i, 0] = draw_alias(table, bits, word), 1.0
+        for r in range(1, width):
+            orders[i, r], weights[i, r] = -1, 0.0
 
 
 @compiled
@@ -124,7 +128,7 @@ def fill_rows(
     m, width, bits = len(marginals), orders.shape[1], alias_bits(table)
     seen, trial = np.zeros(m, np.int64), 0
     for place in rows:
-        i = np.uintp(place)  # of signed numbers each is looked at, whether it counts from the end
+        i = np.uintp(place)
         word, state = draw_row_word(start_row(numbers[i]))
         plain, total, r = uniform(word) < eta, level, 0
         trial += 1
@@ -139,11 +143,8 @@ def fill_rows(
             total += log_weights[arm]
             orders[i, r] = arm
             r += 1
-        if k == 1:  # among single arms none is rarer than its marginal says
-            weights[i, 0] = 1.0
-        else:
-            share = m / (k * (eta + (1.0 - eta) * math.exp(total)))
-            for r in range(k):
-                weights[i, r] = share * marginals[np.uintp(orders[i, r])]
+        share = m / (k * (eta + (1.0 - eta) * math.exp(total)))
+        for r in range(k):
+            weights[i, r] = share * marginals[np.uintp(orders[i, r])]
         for r in range(k, width):
             orders[i, r], weights[i, r] = -1, 0.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
 from evenhand.designs.mixture import fill_singles
+from evenhand.randomness.alias import build_alias
 from evenhand.subsets.combinations import log_comb
 from evenhand.typing import Floats, Ints, compiled
 
@@ -19,6 +20,7 @@ HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of 
 MARK = b"EHP1"
 # codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
 SETS, PREFIXES, FULL_SETS = 1, 2, 6
+LAWS_KEPT = 2**12  # arms up to which a plan keeps its laws: of many they would take much memory
 MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
 
@@ -142,6 +144,8 @@ class SetPlan(Plan):
     mixing: float
     worth: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     gamma: float = 0.0
+    # laws drawn from before: a learner draws from the same plan many times
+    _laws: dict[int, Mixture[ConditionalPoisson] | Uniform] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super(SetPlan, self).__post_init__()
@@ -149,7 +153,12 @@ class SetPlan(Plan):
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
         """Return the law over sets of r arms."""
-        return mixed_law(r / self.k * self.marginals, r, self.mixing)
+        law = self._laws.get(r)
+        if law is None:
+            law = mixed_law(r / self.k * self.marginals, r, self.mixing)
+            if self.m <= LAWS_KEPT:
+                self._laws[r] = law
+        return law
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
@@ -159,8 +168,8 @@ class SetPlan(Plan):
         orders, weights = np.empty((n, self.k), np.int64), np.empty((n, self.k))
         for r, (start, end) in enumerate(pairwise(ends.tolist()), start=1):
             rows = places[start:end]
-            if r == 1:  # needs no law
-                fill_singles(self.marginals, rows, numbers, orders, weights)
+            if r == 1:  # among single arms none is rarer than its marginal says: no law is needed
+                fill_singles(build_alias(self.marginals), rows, numbers, orders, weights)
             elif len(rows):
                 self.law(r)._fill(rows, numbers, rng, orders, weights)
         return Rows(orders, sizes[:, None], weights)

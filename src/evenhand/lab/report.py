@@ -13,12 +13,12 @@ from jinja2 import Environment
 from matplotlib.figure import Figure
 
 from evenhand import __version__
+from evenhand.display import in_minutes
 from evenhand.files import replacing
 from evenhand.lab.experiments import Experiment
 from evenhand.lab.figures import KINDS, Draw, draw, looks_of
 from evenhand.lab.series import Series, by_label, mean, spread
 from evenhand.lab.store import Store
-from evenhand.lab.tables import in_minutes
 from evenhand.palette import Look, twins
 
 METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}

@@ -13,6 +13,7 @@ from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from evenhand.display import in_minutes
 from evenhand.lab.cells import in_words
 
 MEASURES = ("regret", "regret_uncapped", "alignment", "seconds")
@@ -123,16 +124,3 @@ class Lines:
             self._shown, spent = int(10 * share), monotonic() - self._start
             left = f", about {in_minutes(spent / share - spent)} left" if share < 1.0 else ""
             print(f"{share:4.0%} after {in_minutes(spent)}{left}: {self.name}", flush=True)
-
-
-def in_minutes(seconds: float) -> str:
-    """Say a time in few words.
-
-    Examples
-    --------
-    >>> in_minutes(40), in_minutes(400), in_minutes(40_000)
-    ('40 s', '6.7 min', '11.1 hours')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} hours"

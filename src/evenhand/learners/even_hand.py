@@ -122,7 +122,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 8
+    trajectory = 9
     evidence: Evidence
 
     def __init__(
@@ -160,7 +160,7 @@ class EvenHand(TermedLearner[SetPlan]):
     @property
     def marginals(self) -> Floats:
         """What the next query gives each arm (m,)."""
-        if self.plan is not None and self._left:
+        if self.plan is not None and (self._left or self._more()):
             return self.plan.marginals.copy()
         return self._share_out(*self._wanted())
 
@@ -231,6 +231,7 @@ class EvenHand(TermedLearner[SetPlan]):
                 part = order[start : start + max(self.m, self.evidence.told)]
                 self.evidence.absorb(rows.pick(part), values[part])
                 start += len(part)
+            self.evidence.due = self.evidence.told  # the next plan is to know of it
 
     def _diagnostics(self) -> Diagnostics:
         found = self.evidence.estimate()
@@ -308,7 +309,21 @@ class EvenHand(TermedLearner[SetPlan]):
         mixing = self._uniform_share(policy, self._rate())
         law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
-        return plan, queries_to_serve(self._asked(self.evidence.youth), self.m)
+        return plan, self._serves()
+
+    def _more(self) -> int:
+        """As long as the model is not fitted anew, merits stay, and so may the plan."""
+        plan, known = self.plan, self.evidence
+        stays = plan is not None and plan.number >= self._since and known.told < known.due
+        return self._serves() if stays else 0
+
+    def _serves(self) -> int:
+        return queries_to_serve(self._asked(self.evidence.youth), self.m)
+
+    def change_terms(self, terms: Terms | None) -> None:
+        """Keep to other terms from the next query on, or to none."""
+        super().change_terms(terms)
+        self.evidence.due = self.evidence.told  # no more rows of the plan
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
         if self.watch and self.evidence.told:

@@ -26,7 +26,7 @@ from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
 BLOCK = 2**13  # rows taken in at a time: what is seen of them then stays in the cache
 SPACE = 2**23  # bytes of kept sets at most: of many arms they would outweigh all other memory
-REFIT = 0.02  # the model is fitted anew when rewards have grown by this share: a matter of cost
+REFIT = 0.03  # the model is fitted anew when rewards have grown by this share: a matter of cost
 
 
 class Evidence:

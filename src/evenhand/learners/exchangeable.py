@@ -94,15 +94,27 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _make_plan(self) -> tuple[P, int]:
         """Return a new plan of what is known now, and the number of rows it serves."""
 
+    def _more(self) -> int:
+        """How many more rows the plan is to serve once all were asked; 0 if it is time for another.
+
+        Rows are always drawn by the same numbers at a time, so that how asks cut them changes
+        nothing.
+        """
+        return 0
+
     @property
     def _left(self) -> int:
         """Rows of the plan that have not been asked."""
         return self._shelf.end - self.ledger.next
 
     def _take(self, n: int) -> Draft:
-        """Return copies of up to n rows of the plan; make a new plan if all its rows were asked."""
+        """Return copies of up to n rows of the plan; draw more, or make a new one, at its end."""
         if not self._left:
-            self._publish()
+            if more := self._more():
+                assert self.plan is not None
+                self._shelf.put(self.plan, more, self.ledger, self._rng)
+            else:
+                self._publish()
         assert self.plan is not None
         start, left = self.ledger.next, self._left
         try:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from evenhand.display import in_minutes
+
 WAIT = 2.0  # seconds before a bar is shown: what is fast shows none
 EVERY = 0.2
 FIRST = 5.0  # seconds before the first line in a log
@@ -61,7 +63,7 @@ class Bar(Report):
         self._shown = now
         share = done / max(1, total)
         filled = int(WIDTH * share)
-        left = "" if paid == 0 else f", {spoken(now * (total - done) / paid)} left"
+        left = "" if paid == 0 else f", {in_minutes(now * (total - done) / paid)} left"
         line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done:,} of {total:,} ({share:.0%}){left}"
         self._file.write("\r" + line.ljust(self._width))
         self._file.flush()
@@ -86,9 +88,9 @@ class Lines:
         now = self._clock() - self._start
         if now >= self._next and 0 < done < total:
             self._next = 1.5 * now
-            left = spoken(now * (total - done) / done)
+            left = in_minutes(now * (total - done) / done)
             print(
-                f"{done:,} of {total:,} after {spoken(now)}, about {left} left",
+                f"{done:,} of {total:,} after {in_minutes(now)}, about {left} left",
                 file=self._file,
                 flush=True,
             )
@@ -97,16 +99,3 @@ class Lines:
 def of_command() -> Progress:
     """What shows the progress of a command: a bar on a terminal, lines elsewhere."""
     return None if sys.stderr is None or sys.stderr.isatty() else Lines()
-
-
-def spoken(seconds: float) -> str:
-    """Say a time in one unit.
-
-    Examples
-    --------
-    >>> spoken(40), spoken(400), spoken(40_000)
-    ('40 s', '7 min', '11 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
