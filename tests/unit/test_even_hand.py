@@ -13,7 +13,7 @@ from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive, s
 from evenhand.learners import EvenHand, inference, model
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import Forecast, Kept, expectations
-from evenhand.policy import clip_to_sum
+from evenhand.policy import Terms, clip_to_sum
 
 M, K = 6, 3
 RNG = np.random.default_rng(5)
@@ -456,3 +456,38 @@ def test_watching_is_on_or_off(watch):
     with pytest.raises(TypeError, match="watch must be True or False"):
         EvenHand(5, 2, watch=watch, seed=1)
     assert EvenHand(5, 2, watch=np.bool_(False), seed=1).watch is False
+
+
+def test_a_plan_stays_until_merits_are_estimated_anew():
+    rng, learner = np.random.default_rng(2), EvenHand(M, K, seed=1)
+    numbers, renewed = [], []
+    while learner.queries < 3000:
+        announced, at = learner.marginals, learner.evidence.due
+        batch = learner.ask()
+        np.testing.assert_array_equal(announced, learner.plan.marginals)
+        numbers.append(learner.plan.number)
+        renewed.append(learner.evidence.due > at)
+        learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
+    np.testing.assert_array_equal(np.diff(numbers) > 0, renewed[1:])
+    assert max(np.bincount(numbers)[-30:]) >= 3  # 1 % at a time, until there are 3 % more
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda learner: learner.learn([[0], [1, 2]], [1.0, 0.0], chances=[1 / M, 1 / 15]),
+        lambda learner: learner.change_terms(Terms(caps={0: 0.1}, unit="shares")),
+        lambda learner: learner.pause([3]),
+    ],
+)
+def test_what_is_new_is_heeded_by_the_next_plan(change):
+    rng, learner = np.random.default_rng(2), EvenHand(M, K, seed=1)
+    while learner.queries < 2000 or not learner._more():  # in the middle of what the plan serves
+        batch = learner.ask()
+        learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))
+    before = learner.plan.number
+    change(learner)
+    announced = learner.marginals
+    learner.ask(1)
+    assert learner.plan.number == before + 1
+    np.testing.assert_allclose(announced, learner.plan.marginals, rtol=1e-12)

@@ -491,11 +491,12 @@ def test_saving_replaces_in_one_step_and_leaves_nothing_behind(tmp_path, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
 
 
-def test_selections_are_memberships_in_the_queried_prefixes():
+@pytest.mark.parametrize(("s", "often"), [(3, 4), (1, 4), (1, 1)])
+def test_selections_are_memberships_in_the_queried_prefixes(s, often):
     rng = np.random.default_rng(1)
     n, m, k = 50, 9, 4
     orders = np.array([rng.permutation(m)[:k] for _ in range(n)])
-    sizes, times = rng.integers(0, k + 1, size=(n, 3)), rng.integers(1, 5, size=n)
+    sizes, times = rng.integers(0, k + 1, size=(n, s)), rng.integers(1, often + 1, size=n)
     expected = np.zeros(m, np.int64)
     for order, row, often in zip(orders, sizes, times, strict=True):
         for size in row:
@@ -505,7 +506,7 @@ def test_selections_are_memberships_in_the_queried_prefixes():
     last = np.full(m, -1)
     note_arms(selections, last, orders, sizes, times, 10)
     np.testing.assert_array_equal(selections, expected)
-    at = 10 + np.cumsum(np.repeat(times, 3)).reshape(n, 3)  # number of the query, the last of alike
+    at = 10 + np.cumsum(np.repeat(times, s)).reshape(n, s)  # number of the query, the last of alike
     latest = np.full(m, -1)
     for order, row, when in zip(orders, sizes, at, strict=True):
         for size, query in zip(row, when, strict=True):

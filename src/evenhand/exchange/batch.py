@@ -84,7 +84,7 @@ class Batch:
     >>> learner = EvenHand(m=3, k=2, names=["ada", "bob", "cy"], seed=1)
     >>> batch = learner.ask(1)
     >>> batch.sets()
-    [['bob']]
+    [['ada']]
     >>> kept = json.dumps(batch.to_dict())  # until the reward is known
     >>> learner.tell(Batch.from_dict(json.loads(kept)), 0.2)
     """
