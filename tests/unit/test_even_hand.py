@@ -166,8 +166,8 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 
     monkeypatch.setattr(model, "expectations", blind)
     # not watched: what surprises a model that never learns moves with the policy
-    found = [errors(game, 3, [1000, 60_000], s, watch=False)[0] for s in range(4)]
-    check_fallen(found, 0.5)  # a plateau would stay
+    found = [errors(game, 3, [200, 60_000], s, watch=False)[0] for s in range(8)]
+    check_fallen(found, 0.5)  # a plateau would stay; by 1000 queries much of it is overruled
     monkeypatch.setattr(inference, "shrink", lambda apart, *_: (0.0 * apart, 0.0 * apart))
     # negative control: without the correction
     stuck, _ = errors(game, 3, [1000, 20_000], 0, watch=False)
@@ -209,7 +209,7 @@ def is_honest(z):
 def test_standard_errors_tell_the_truth(shops):
     z = shops[0]
     assert is_honest(z)
-    assert np.abs(z).max() < 5.0
+    assert np.sum(np.abs(z) > 4.0) <= 1  # of 144; in 120 other worlds, 1440 arms, there was none
     assert not is_honest(2.0 * z)  # negative controls: errors half as large, or twice
     assert not is_honest(0.5 * z)
 
@@ -246,10 +246,10 @@ def test_the_curvature_is_found_where_most_sets_are_full(monkeypatch):
         evenhand.simulate(learner, game, 3000, seed=seed)
         return learner.estimate().diagnostics.curvature
 
-    found = [curvature(seed) for seed in range(4)]
+    found = [curvature(seed) for seed in range(8)]
     assert 0.7 < np.mean(found) < 1.8
     monkeypatch.setattr(inference, "_room", lambda *_: 0.0)
-    assert np.mean([curvature(seed) for seed in range(4)]) < 0.6
+    assert np.mean([curvature(seed) for seed in range(8)]) < 0.6
 
 
 def told_alone(rewards):

@@ -11,6 +11,7 @@ numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
 :meth:`Evidence.estimate` puts the two together, as :mod:`evenhand.learners.inference` says.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
-from evenhand.learners.free import Free, add_rewards, by_size, free_merits
+from evenhand.learners.free import Free, add_rewards, by_size, free_merits, typical_noise
 from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.model import Forecast, Kept, Sums, add_sets
 from evenhand.learners.posterior import Information
@@ -41,7 +42,7 @@ class Evidence:
         (m, 5) per arm, over its rewards alone: 1, y, y^2, y^3 and y^4.
     weighted
         (k - 1, m, 4) per size from 2 on and arm, with w a member's weight, z the reward corrected
-        by the forecast and v its variance: w, w z, w^2 and w^2 v.
+        by the forecast and v its variance, as the forecast has it now: w, w z, w^2 and w^2 v.
     together
         (m, 3) per arm, over the larger sets with it, e being a reward less its forecast: 1, e and
         e^2.
@@ -250,6 +251,9 @@ class Evidence:
         found = self.estimate()
         if not self.keeping:
             self._move(found.forecast)
+        for sums in (self.weighted, self.carried):
+            for cells, change in zip(sums, self._noisier(found.forecast), strict=False):
+                cells[:, 3] *= change
         self._use(found.forecast, found.hyper)
         if not self.keeping:
             # set i of n keeps weight i/n: early surprises are those of poor forecasts
@@ -384,8 +388,19 @@ class Evidence:
             fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))
         return fit, sums.join(self.sums).saturation
 
+    def _noisier(self, forecast: Forecast) -> Iterator[Floats]:
+        """By size from 2 on, how much more rewards scatter by another forecast (m,).
+
+        What sets scattered by when they were told was read off the forecast of that time, and the
+        first few of all would outweigh thousands that came when noise was known.
+        """
+        for r in range(2, self.k + 1):
+            yield typical_noise(forecast, self.low, r) / typical_noise(self.forecast, self.low, r)
+
     def _free(self, forecast: Forecast) -> Free:
-        larger = by_size(self.weighted, self.carried, forecast.expected)
+        every = by_size(self.weighted, self.carried, forecast.expected)
+        pairs = zip(every, self._noisier(forecast), strict=True)
+        larger = (np.column_stack([sums[:, :3], sums[:, 3] * change]) for sums, change in pairs)
         return free_merits(self.singles, larger, forecast, self.low, inference.BELIEFS.few)
 
 

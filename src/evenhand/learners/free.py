@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.learners.model import Forecast, binary_variance
+from evenhand.learners.model import EDGE, Forecast, binary_variance
 from evenhand.typing import Floats, Ints, compiled
 
 
@@ -74,6 +74,17 @@ def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Flo
         every = sums + more
         every[:, 1] += more[:, 0] * mean
         yield every
+
+
+def typical_noise(forecast: Forecast, low: float, r: int) -> Floats:
+    """Variance (m,) that rewards of r-sets with each arm have by a forecast, at their mean."""
+    m, worth = len(forecast.worth), forecast.worth
+    edge = np.maximum(forecast.edge, EDGE)
+    held = np.clip(forecast.expected[r - 1] - low, edge, 1.0 - edge)
+    own, others = forecast.own * worth, (r - 1.0) / max(m - 1, 1)
+    ratio = own + others * (own.sum() - own)
+    ratio /= worth + others * (worth.sum() - worth)
+    return (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
 
 
 def free_merits(

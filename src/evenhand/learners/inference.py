@@ -30,8 +30,6 @@ class Beliefs(NamedTuple):
         Standard deviation of the curvature about 1.
     error
         Of the sum of the model's merits, relative: a belief worth two observations.
-    agree
-        Arms whose merits the model gets right.
     few
         Weighted means have a variance larger by this over the effective sample size: the largest
         weights may still be missing.
@@ -48,7 +46,6 @@ class Beliefs(NamedTuple):
     extra_arms: float = 10.0
     curve: float = 1.0
     error: float = 0.02
-    agree: float = 10.0
     few: float = 10.0
     kept: float = 800.0
     hold: float = 0.05
@@ -234,8 +231,7 @@ def weigh(
     merit, total_variance = by_model.copy(), variance.copy()
     known = np.isfinite(free_variance)
     if known.any():
-        apart = (free - by_model)[known]
-        moved, more = shrink(apart, free_variance[known], BELIEFS.agree)
+        moved, more = shrink((free - by_model)[known], free_variance[known])
         merit[known] += moved
         total_variance[known] += more
     total_variance = np.maximum(total_variance, 0.0)
