@@ -34,7 +34,7 @@ from evenhand.lab.paper.deployments import ORACLE
 from evenhand.lab.paper.experiments import load_preset
 from evenhand.lab.readings import Reading, condense
 from evenhand.lab.store import SCHEMA, describe_machine, describe_versions
-from evenhand.learners import EvenHand
+from evenhand.learners.sizes import size_shares
 from evenhand.policy import clip_to_sum, fair_policy
 from evenhand.randomness.streams import stream
 from evenhand.typing import Floats
@@ -127,7 +127,8 @@ def keep(folder: Path, replications: int | None) -> None:
         name = next(name for name, one in WORLDS.items() if one == world)
         conclude = oracles(name, world)[ORACLE]
         for drawn in panel.lines:
-            sizes = EvenHand(panel.k, panel.k, sizes=drawn.config.get("sizes"), seed=1).sizes
+            wanted = drawn.config.get("full"), drawn.config.get("sizes")
+            sizes = size_shares(panel.k, *wanted)
             for cell in experiment.cells(panel, drawn):
                 row = described(cell)
                 if row["id"] in set(kept["id"]):
@@ -187,12 +188,7 @@ def main() -> None:
         keep(given.results, given.replications)
     for name in given.worlds:
         world, start = WORLDS[name], time.perf_counter()
-        full = (
-            None
-            if given.full is None
-            else EvenHand(2 * world.k, world.k, full=given.full, seed=0).sizes
-        )
-        sizes = EvenHand(world.k, world.k, sizes=full, seed=1).sizes
+        sizes = size_shares(world.k, given.full, None)
         built = settings(world, given.base_seed, given.n)
         for called, conclude in oracles(name, world).items():
             for mark in map(round, given.marks):

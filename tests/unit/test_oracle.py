@@ -1,14 +1,18 @@
 """The oracle's posteriors, compared with those found by listing what may be true."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks import posteriors
+from benchmarks import oracle, posteriors
 from benchmarks.posteriors import Told
 from scipy.stats import beta
 
 from evenhand.games import NoisyOr, SetFunction
+from evenhand.lab.paper.experiments import load_preset
+from evenhand.learners import EvenHand
 from evenhand.merit import kshapley
 
 K = 2
@@ -110,3 +114,22 @@ def test_cascade():
     draws = posteriors.cascade(data, m, prior, rng, n=6000)
     assert agree(draws, mean, sd)
     assert not agree(draws, mean + 0.3 * sd, sd)
+
+
+def test_the_oracle_shows_the_sets_that_the_learner_does(tmp_path, monkeypatch):
+    """Its rows of mostly full pages rest on mostly full pages."""
+    seen = []
+
+    def noted(setting, k, conclude, sizes, *_):
+        seen.append(sizes)
+        raise StopIteration
+
+    monkeypatch.setattr(oracle, "reading", noted)
+    preset = load_preset("rare-rewards").cut(math.inf, 1)
+    for line in preset.panels[0].lines:
+        only = replace(preset, panels=(replace(preset.panels[0], lines=(line,)),))
+        monkeypatch.setattr(oracle, "load_preset", lambda _, only=only: only)
+        with pytest.raises(StopIteration):
+            oracle.keep(tmp_path, 1)
+    np.testing.assert_allclose(seen[0], EvenHand(7, 6, seed=1).sizes)
+    np.testing.assert_allclose(seen[1], EvenHand(7, 6, full=0.95, seed=1).sizes)
