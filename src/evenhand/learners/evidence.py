@@ -405,8 +405,8 @@ class Evidence:
 
 
 def warm() -> None:
-    """Take in a larger set, so that all kernels are compiled."""
-    some = Evidence(4, 2)
-    rows = Rows(np.array([[0, 1], [2, -1]]), np.array([[2], [1]]), np.ones((2, 2)))
-    some.absorb(rows, np.full((2, 1), 0.5))
+    """Take in every arm alone and in a larger set, so that all kernels are compiled."""
+    some = Evidence(2, 2)
+    rows = Rows(np.array([[0, 1], [0, -1], [1, -1]]), np.array([[2], [1], [1]]), np.ones((3, 2)))
+    some.absorb(rows, np.full((3, 1), 0.5))
     some.renew()
