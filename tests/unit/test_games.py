@@ -453,6 +453,30 @@ def test_a_repeated_arm_is_found_wherever_it_stands():
     assert min(found) > 50
 
 
+def test_the_first_bad_row_is_named_and_whether_its_size_is():
+    rng, found = np.random.default_rng(1), {}
+    for _ in range(600):
+        m, k, n, s = rng.integers(1, 6, 4)
+        orders = np.array([rng.permutation(max(m, k))[:k] for _ in range(n)])
+        sizes = rng.integers(0, min(m, k) + 1, (n, s))
+        for _ in range(rng.integers(0, 3)):  # some arms or sizes that are none
+            where = rng.integers(n), rng.integers(k)
+            orders[where] = rng.choice([-1, m, m + 7])
+            sizes[where[0], rng.integers(s)] = rng.choice([-1, 0, k, k + 1])
+        expected = -1, False
+        for i, (row, asked) in enumerate(zip(orders, sizes, strict=True)):
+            arms = row[: max(0, asked.max())].tolist()
+            if asked.min() < 0 or asked.max() > k:
+                expected = i, True
+            elif not all(0 <= arm < m for arm in arms) or len(set(arms)) < len(arms):
+                expected = i, False
+            if expected[0] >= 0:
+                break
+        assert first_bad_query(orders, sizes, m) == expected
+        found[expected[0] >= 0, expected[1]] = True
+    assert len(found) == 3  # none bad, a bad arm, a bad size
+
+
 def test_errors_in_a_users_function_say_what_it_was_given():
     with pytest.raises(ValueError, match="ambiguous") as caught:
         games.SetFunction(lambda arms: max(arms) / 4, m=3).value(np.eye(3, dtype=bool))
