@@ -77,12 +77,12 @@ class Mixture(ExplicitDesign, Generic[D]):
         self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
     ) -> None:
         design = self.design
-        if not isinstance(design, ConditionalPoisson) or design.arm_table is None:
+        if isinstance(design, ConditionalPoisson) and (table := design.arm_table) is not None:
+            level = log_comb(self.m, self.k) - design.log_normaliser
+            law = table, design.log_weights, level, self.eta
+            fill_rows(*law, self.marginals, self.k, rows, numbers, orders, weights)
+        else:
             super()._fill(rows, numbers, rng, orders, weights)
-            return
-        level = log_comb(self.m, self.k) - design.log_normaliser
-        law = design.arm_table, design.log_weights, level, self.eta
-        fill_rows(*law, self.marginals, self.k, rows, numbers, orders, weights)
 
     def __repr__(self) -> str:
         return f"Mixture({self.design!r}, eta={self.eta:.3g})"
