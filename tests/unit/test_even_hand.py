@@ -491,3 +491,15 @@ def test_what_is_new_is_heeded_by_the_next_plan(change):
     learner.ask(1)
     assert learner.plan.number == before + 1
     np.testing.assert_allclose(announced, learner.plan.marginals, rtol=1e-12)
+
+
+def test_logs_do_not_make_a_plan_stay():
+    """Merits that rest on a large log are not estimated anew for long: exploring shrinks still."""
+    rng, learner = np.random.default_rng(3), EvenHand(M, K, seed=1)
+    arms = rng.integers(0, M, 20_000)
+    learner.learn(arms[:, None], [VALUES[(a,)] for a in arms.tolist()], np.full(20_000, 1 / M))
+    while learner.queries < 400:
+        batch = learner.ask()
+        assert learner.plan.mixing > 0.95 * learner._rate()
+        assert learner.plan.mixing < 1.05 * learner._rate() + 0.01 * (learner.queries < 20)
+        learner.tell(batch, GAME.pull(batch.orders, batch.sizes, rng))

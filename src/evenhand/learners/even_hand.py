@@ -18,7 +18,7 @@ from evenhand.learners import band, evidence, evidence_fields, watch
 from evenhand.learners.accounting import own_part
 from evenhand.learners.band import Band
 from evenhand.learners.drafts import Draft
-from evenhand.learners.evidence import Evidence
+from evenhand.learners.evidence import REFIT, Evidence
 from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.log import logged_rows
@@ -312,10 +312,15 @@ class EvenHand(TermedLearner[SetPlan]):
         return plan, self._serves()
 
     def _more(self) -> int:
-        """As long as the model is not fitted anew, merits stay, and so may the plan."""
+        """As long as the model is not fitted anew, merits stay, and so may the plan.
+
+        Logs put that off: then for as many queries as it would serve without them.
+        """
         plan, known = self.plan, self.evidence
-        stays = plan is not None and plan.number >= self._since and known.told < known.due
-        return self._serves() if stays else 0
+        if plan is None or plan.number < self._since or known.told >= known.due:
+            return 0
+        served, most = known.age - known.faded, REFIT * self._asked(known.youth)
+        return self._serves() if served < most else 0
 
     def _serves(self) -> int:
         return queries_to_serve(self._asked(self.evidence.youth), self.m)

@@ -56,7 +56,7 @@ class Published(NamedTuple, Generic[P]):
 
 
 class ExchangeableLearner(Learner, Generic[P]):
-    """A learner that publishes plans and draws all rows of a plan at once (URS as they are asked).
+    """A learner that publishes plans and draws their rows many at a time (URS as they are asked).
 
     The rows of a plan are independent, and a row's weights are those of its own plan: any subset of
     rows may be shown, by any number of workers and in any order, if the choice does not depend on
