@@ -325,10 +325,9 @@ class EvenHand(TermedLearner[SetPlan]):
     def _serves(self) -> int:
         return queries_to_serve(self._asked(self.evidence.youth), self.m)
 
-    def change_terms(self, terms: Terms | None) -> None:
-        """Keep to other terms from the next query on, or to none."""
-        super().change_terms(terms)
-        self.evidence.due = self.evidence.told  # no more rows of the plan
+    def _agree(self, given: Terms | Mapping[str, Any] | None) -> None:
+        super()._agree(given)
+        self.evidence.due = self.evidence.told  # no more rows of a plan on other terms
 
     def _rearrange(self, source: Ints, away: Ints) -> None:
         if self.watch and self.evidence.told:
