@@ -30,8 +30,9 @@ from evenhand.lab.games import build_game
 from evenhand.lab.ratios import log_ratio
 from evenhand.learners import EvenHand
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.free import Free, add_rewards
+from evenhand.learners.free import Free
 from evenhand.learners.inference import Conclusions, Hyper
+from evenhand.learners.intake import Means, add_rewards
 from evenhand.learners.model import Forecast
 from evenhand.policy import fair_policy
 from evenhand.randomness.streams import Seed, stream
@@ -130,10 +131,14 @@ class KnownValues(Evidence):
         """Add the rewards (n, 1) of rows of one set each, skipping nan."""
         self._found = None
         sizes = rows.sizes[:, 0]
-        looks = np.full((len(sizes), self.k + 3), np.nan)  # there is no model of noise
-        looks[:, -1] = rewards[:, 0] - self.truth.look(rows.orders, sizes)
-        free = self.singles, self.weighted, self.together, self.expected
-        told, largest = add_rewards(*free, *rows, rewards, looks)
+        # arms worth nothing are forecast to bring nothing, so that rewards of larger sets are to
+        # be surprises already; there is no model of noise
+        nothing = Forecast.blank(self.m, self.k)._replace(worth=np.zeros(self.m))
+        surprises = rewards[:, 0] - self.truth.look(rows.orders, sizes)
+        given = np.where(sizes > 1, surprises, rewards[:, 0])[:, None]
+        means = Means(self.singles, self.weighted, self.together, self.expected)
+        looks = np.empty((len(sizes), self.k + 3))
+        told, largest = add_rewards(self.sums, means, nothing, 0.0, *rows, given, looks, False)
         self.told += told
         self.largest = max(self.largest, largest)
 

@@ -9,7 +9,7 @@ from evenhand.exchange import Rows
 from evenhand.learners import discrepancy, evidence
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.model import linearised
+from evenhand.learners.intake import linearised
 from evenhand.learners.noise import curve_of, own_ratios
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand.learners.intake import Means, add_rewards
 from evenhand.learners.model import (
     Forecast,
     Sums,
-    add_sets,
     expectations,
     rates,
     sinking,
@@ -60,8 +60,9 @@ class Case:
     def look(self):
         """Compare the sets with the forecast."""
         self.sums = Sums.blank(self.m, self.k)
-        rows = self.orders, self.sizes[:, None], self.rewards[:, None]
-        add_sets(self.sums, self.forecast, 0.0, *rows, self.looks, True)
+        none = Means.none(self.m, self.k)
+        rows = self.orders, self.sizes[:, None], np.zeros((0, self.k)), self.rewards[:, None]
+        add_rewards(self.sums, none, self.forecast, 0.0, *rows, self.looks, True)
 
     def gradient(self, members):
         """Slopes of b in x and in the curvature, and of the losses in eta.
@@ -347,7 +348,6 @@ def test_sets_with_a_new_arm_are_not_taken_to_be_certain(worth, edges, edge):
     """A mean forecast at an end of the range has no variance, and its surprise would count most."""
     forecast = Forecast.blank(3, 2)._replace(worth=np.full(3, worth), edge=np.array([*edges, 0.3]))
     sums, looks = Sums.blank(3, 2), np.empty((1, 5))
-    add_sets(
-        sums, forecast, 0.0, np.array([[0, 1]]), np.array([[2]]), np.array([[0.5]]), looks, True
-    )
+    rows = np.array([[0, 1]]), np.array([[2]]), np.zeros((0, 2)), np.array([[0.5]])
+    add_rewards(sums, Means.none(3, 2), forecast, 0.0, *rows, looks, True)
     assert looks[0, 3] == pytest.approx(1.0 / (edge * (1.0 - edge)), rel=1e-3)

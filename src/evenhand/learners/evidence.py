@@ -19,9 +19,10 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
-from evenhand.learners.free import Free, add_rewards, by_size, free_merits, typical_noise
+from evenhand.learners.free import Free, by_size, free_merits, typical_noise
 from evenhand.learners.inference import Conclusions, Hyper
-from evenhand.learners.model import Forecast, Kept, Sums, add_sets
+from evenhand.learners.intake import Means, add_rewards, linearised
+from evenhand.learners.model import Forecast, Kept, Sums
 from evenhand.learners.posterior import Information
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
@@ -163,16 +164,15 @@ class Evidence:
         """
         self._absorb(self.carried, np.zeros_like(self.expected), rows, rewards)
 
-    def _absorb(self, means: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
+    def _absorb(self, weighted: Floats, expected: Floats, rows: Rows, rewards: Floats) -> None:
         self._found = None
         sums, forecast = self.sums, self.forecast
-        free = self.singles, means, self.together, expected
+        means = Means(self.singles, weighted, self.together, expected)
         adds = not self.keeping  # sets that are kept are added when the model is fitted
         looks = np.empty((min(len(rewards), BLOCK), self.k + 3))
         for start in range(0, len(rewards), BLOCK):
             part, given = rows.pick(slice(start, start + BLOCK)), rewards[start : start + BLOCK]
-            add_sets(sums, forecast, self.low, part.orders, part.sizes, given, looks, adds)
-            told, largest = add_rewards(*free, *part, given, looks)
+            told, largest = add_rewards(sums, means, forecast, self.low, *part, given, looks, adds)
             self.told += told
             self.largest = max(self.largest, largest)
         if self.keeping:
@@ -201,7 +201,7 @@ class Evidence:
         if orders.max(initial=0) >= self.m:  # sets with a paused arm wait for it
             here = np.all(orders < self.m, axis=1)
             orders, rewards = orders[here], rewards[here]
-        return model.linearised(orders.astype(np.int64), rewards, forecast, self.low)
+        return linearised(orders.astype(np.int64), rewards, forecast, self.low)
 
     def branch(self) -> "Evidence":
         """Return evidence of no rewards with the same forecast, to be merged into this one."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.learners.model import EDGE, Forecast, binary_variance
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats
 
 
 class Free(NamedTuple):
@@ -16,54 +16,6 @@ class Free(NamedTuple):
     variance: Floats
     level: float
     level_variance: float
-
-
-@compiled
-def add_rewards(
-    singles: Floats,
-    weighted: Floats,
-    together: Floats,
-    expected: Floats,
-    orders: Ints,
-    sizes: Ints,
-    weights: Floats,
-    rewards: Floats,
-    looks: Floats,
-) -> tuple[int, float]:
-    """Add the rewards of one set per row, nan skipped, to the sums that need no model.
-
-    ``weights`` (n, k) are those of the members, ``looks`` what the model saw (:class:`Kept`).
-    Returns how many rewards there were, and the largest of their weights.
-    """
-    k = orders.shape[1]
-    told, largest = 0, 0.0
-    for i in range(len(orders)):
-        r, y = sizes[i, 0], rewards[i, 0]
-        if np.isnan(y):
-            continue
-        told += 1
-        if r == 1:
-            cell, square = singles[np.uintp(orders[i, 0])], y * y
-            cell[0] += 1.0
-            cell[1] += y
-            cell[2] += square
-            cell[3] += square * y
-            cell[4] += square * square
-            continue
-        variance, surprise = 1.0 / looks[i, k + 1], looks[i, k + 2]
-        for j in range(r):
-            a, w = np.uintp(orders[i, j]), weights[i, j]  # unsigned: nobody looks at its sign
-            largest = w if w > largest else largest
-            cell = together[a]
-            cell[0] += 1.0
-            cell[1] += surprise
-            cell[2] += surprise * surprise
-            cell = weighted[r - 2, a]
-            cell[0] += w
-            cell[1] += w * (surprise + expected[r - 1, a])
-            cell[2] += w * w
-            cell[3] += w * w * variance
-    return told, largest
 
 
 def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Floats]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import mean_products
-from evenhand.typing import Floats, Ints, Singles, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
 EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
@@ -138,91 +138,6 @@ def binary_variance(mean: Floats, low: float) -> Floats:
     return held * (1.0 - held)
 
 
-@compiled
-def add_sets(
-    sums: Sums,
-    forecast: Forecast,
-    low: float,
-    orders: Ints,
-    sizes: Ints,
-    rewards: Floats,
-    looks: Floats,
-    adds: bool,
-) -> None:
-    """Add the rewards (n, 1) of larger sets, and write what was seen of them into ``looks``.
-
-    ``looks`` (n, k + 3) are those of :class:`Kept`. Single arms and nan are skipped. One function,
-    since each that is called adds to what a first run compiles: if it is not to add, it only looks.
-    """
-    cells, curve, saturation, scatter, weight = sums
-    worth, extra, gamma, noise, own, reference, _, met, edges = forecast
-    n, k = orders.shape
-    for i in range(n):
-        r, y = sizes[i, 0], rewards[i, 0]
-        if r == 1 or np.isnan(y):
-            continue
-        missed, ratio, total, edge = 1.0, 0.0, 0.0, EDGE
-        for j in range(r):
-            a = np.uintp(orders[i, j])  # of signed numbers each is looked at for its sign
-            looks[i, j] = missed  # what those before leave
-            left = 1.0 - gamma * worth[a]
-            missed *= left if left > LEAST else LEAST
-            ratio += own[a] * worth[a]
-            total += worth[a]
-            edge = edges[a] if edges[a] > edge else edge
-        value, slope, behind = (1.0 - missed) / gamma, 0.0, 1.0
-        loss, lost, along, by_reference = 0.0, 0.0, 0.0, 0.0
-        for j in range(r - 1, -1, -1):
-            a = np.uintp(orders[i, j])
-            others = looks[i, j] * behind
-            looks[i, j] = others
-            left = 1.0 - gamma * worth[a]
-            behind *= left if left > LEAST else LEAST
-            slope += worth[a] * others
-            loss += extra[a]
-            lost += extra[a] * (1.0 - others)
-            along += others
-            by_reference += others * reference[a]
-        slope = (slope - value) / gamma
-        held = value - lost - low  # as :func:`binary_variance`
-        held = edge if held < edge else 1.0 - edge if held > 1.0 - edge else held
-        q = held * (1.0 - held)
-        common = 1.0 / (noise[0] + noise[1] * q)
-        share = common * total / ratio
-        error = y - (value - lost)
-        looks[i, k], looks[i, k + 1] = slope, share
-        looks[i, k + 2] = y - value + met[r - 1] * loss
-        if not adds:
-            continue
-        for j in range(r):
-            cell, others = cells[np.uintp(orders[i, j])], looks[i, j]
-            x, eta = others * share, (others - 1.0) * share
-            cell[0] += x * others
-            cell[1] += eta * others
-            cell[2] += eta * (others - 1.0)
-            cell[3] += x * error
-            cell[4] += eta * error
-            cell[5] += x * along
-            cell[6] += eta * along
-            cell[7] += x * by_reference
-            cell[8] += eta * by_reference
-            cell[9] += x * (along - r)
-            cell[10] += eta * (along - r)
-            cell[11] += x * slope
-            cell[12] += eta * slope
-        curve[0] += slope * slope * share
-        curve[1] += slope * error * share
-        saturation[r - 1, 0] += r
-        saturation[r - 1, 1] += r - along
-        scatter[0] += common
-        scatter[1] += q * common
-        scatter[2] += q * q * common
-        scatter[3] += error * error * common
-        scatter[4] += q * error * error * common
-        weight[0] += 1.0
-        weight[1] += 1.0
-
-
 def rates(worth: Floats, gamma: float) -> Floats:
     """How fast the logarithm of what each arm leaves sinks as the curvature grows."""
     left = 1.0 - gamma * worth
@@ -247,18 +162,6 @@ def sinking(orders: Ints, looks: Floats, rate: Floats, result: Floats) -> None:
             slope = looks[i, j] * (crowd - rate[a]) * looks[i, k + 1]
             result[a, 0] += looks[i, j] * slope
             result[a, 1] += slope
-
-
-def linearised(orders: Ints, rewards: Singles, forecast: Forecast, low: float) -> tuple[Sums, Kept]:
-    """Sums of larger sets (n, k) against a forecast, and what products with them need."""
-    m, (n, k) = len(forecast.worth), orders.shape
-    sums, looks, slopes = Sums.blank(m, k), np.empty((n, k + 3)), np.zeros((m, 2))
-    # einsum, as a sum over a short axis takes three times as long
-    sizes = np.einsum("ij->i", (orders >= 0).astype(np.int64))
-    told = rewards.astype(np.float64)
-    add_sets(sums, forecast, low, orders, sizes[:, None], told[:, None], looks, True)
-    sinking(orders, looks, rates(forecast.worth, forecast.gamma), slopes)
-    return sums, Kept(orders, looks, slopes)
 
 
 @compiled
