@@ -253,16 +253,26 @@ def _choose(shares: Floats, numbers: Floats) -> Ints:
 
 @compiled
 def by_size(sizes: Ints, k: int) -> tuple[Ints, Ints]:
-    """Numbers of the rows, by size, in turn; those of size r lie between ends r - 1 and r."""
+    """Numbers of the rows, by size, in turn; those of size r lie between ends r - 1 and r.
+
+    Rows of one arm, most of them by default, are found first: to count them one by one in one
+    place of memory, each waits for the one before.
+    """
     ends, places = np.zeros(k + 1, np.int64), np.empty(len(sizes), np.int64)
-    for r in sizes:
-        ends[r] += 1
-    for r in range(k):
+    larger, many = np.empty(len(sizes), np.int64), 0
+    for i in range(len(sizes)):
+        places[i - many], larger[many] = i, i
+        many += sizes[i] != 1
+    ends[1] = len(sizes) - many
+    for i in larger[:many]:
+        ends[sizes[i]] += 1
+    for r in range(1, k):
         ends[r + 1] += ends[r]
-    for i in range(len(sizes) - 1, -1, -1):
+    for place in range(many - 1, -1, -1):
+        i = larger[place]
         ends[sizes[i]] -= 1
         places[ends[sizes[i]]] = i
-    for r in range(k):  # each now stands where its size begins
+    for r in range(2, k):  # each now stands where its size begins
         ends[r] = ends[r + 1]
     ends[k] = len(sizes)
     return places, ends
