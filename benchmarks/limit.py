@@ -146,7 +146,7 @@ class KnownValues(Evidence):
         free = self._free(self.forecast)[0]
         unknown = np.full(self.m, np.nan)  # variances: there is no model of noise
         hyper = Hyper(self.centre, self.spread, self.extra_spread)
-        return Conclusions(free, unknown, free, unknown, free, unknown, self.forecast, hyper)
+        return Conclusions(free, unknown, free, unknown, free, unknown, free, self.forecast, hyper)
 
 
 class WithoutWeights(KnownValues):

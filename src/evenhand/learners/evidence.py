@@ -362,7 +362,7 @@ class Evidence:
         forecast, hyper = self.forecast, Hyper(self.centre, self.spread, self.extra_spread)
         if not self.told:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
-            return Conclusions(half, never, half, never, half, never, forecast, hyper)
+            return Conclusions(half, never, half, never, half, never, half, forecast, hyper)
         if self.keeping:
             forecast, hyper = self._step(forecast, hyper)[0][2:]
         (found, posterior, forecast, hyper), saturation = self._step(forecast, hyper)
@@ -405,8 +405,9 @@ class Evidence:
 
 
 def warm() -> None:
-    """Take in every arm alone and in a larger set, so that all kernels are compiled."""
-    some = Evidence(2, 2)
-    rows = Rows(np.array([[0, 1], [0, -1], [1, -1]]), np.array([[2], [1], [1]]), np.ones((3, 2)))
-    some.absorb(rows, np.full((3, 1), 0.5))
+    """Take in every arm in sets of every size, so that all kernels are compiled."""
+    some = Evidence(4, 3)
+    orders = np.array([[a, (a + 1) % 4, (a + 2) % 4] for a in range(4)] * 3)
+    sizes = np.repeat([[1], [2], [3]], 4, axis=0)
+    some.absorb(Rows(orders, sizes, np.ones((12, 3))), np.full((12, 1), 0.5))
     some.renew()

@@ -6,14 +6,27 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.learners.model import EDGE, Forecast, binary_variance
+from evenhand.learners.smoothing import smooth
 from evenhand.typing import Floats
 
 
 class Free(NamedTuple):
-    """Merits and variances (m,) without any model, and those of the sum of all merits."""
+    """Merits without any model of what sets bring.
+
+    Attributes
+    ----------
+    merit, variance
+        (m,) merits and their variances, infinite where an arm has not been seen at every size.
+    smooth, smooth_variance
+        (m,) the same, gains being smoothed over sizes.
+    level, level_variance
+        The sum of all merits.
+    """
 
     merit: Floats
     variance: Floats
+    smooth: Floats
+    smooth_variance: Floats
     level: float
     level_variance: float
 
@@ -48,24 +61,45 @@ def free_merits(
     since all of them at once take much memory where there are many arms.
     """
     k, m = forecast.expected.shape
-    mean, variance = forecast.worth.copy(), np.full(m, np.inf)
+    mean, variance = forecast.expected.copy(), np.full((k, m), np.inf)
     n, alone = singles[:, 0], singles[:, 0] > 0.0
     noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
-    np.divide(singles[:, 1], n, out=mean, where=alone)
-    np.divide(forecast.own * noise, n, out=variance, where=alone)
-    merit, spread, offset = np.zeros(m), np.zeros(m), 0.0
-    for r, sums in enumerate(larger, start=2):
-        scale = m / (m - r + 1.0)
-        merit, spread = merit + scale * mean, spread + scale**2 * variance
-        offset += scale * float(mean.mean())
+    mean[0] = forecast.worth
+    np.divide(singles[:, 1], n, out=mean[0], where=alone)
+    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
+    for r, sums in enumerate(larger, start=1):
         w, wz, w2, w2v = sums.T
         seen = w > 0.0
         square = np.where(seen, w * w, 1.0)
-        mean, variance = forecast.expected[r - 1].copy(), np.full(m, np.inf)
-        np.divide(wz, w, out=mean, where=seen)
-        np.divide(w2v * (1.0 + few * w2 / square), square, out=variance, where=seen)
-    level = _level(mean, forecast.expected[-1], variance, k)
-    return Free((merit + mean - offset) / k, (spread + variance) / k**2, *level)
+        np.divide(wz, w, out=mean[r], where=seen)
+        np.divide(w2v * (1.0 + few * w2 / square), square, out=variance[r], where=seen)
+    level = _level(mean[-1], forecast.expected[-1], variance[-1], k)
+    left = 1.0 - forecast.gamma * float(forecast.worth.mean())
+    return Free(*_together(mean, variance, left), *level)
+
+
+def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Merits and variances (m,), as they are and smoothed, from means (k, m) of sets with an arm.
+
+    Equation (1), with what an arm adds over the sets without it in place of the means, which are
+    written over.
+    """
+    (k, m), total = mean.shape, float(mean[-1].mean())
+    scale, share = m / np.arange(m - 1.0, m - k, -1.0), np.full(k, 1.0 / k)
+    scale = np.append(scale, m / (m - k) if k < m else 1.0)[:, None]
+    if k < m:
+        share[-1] = (1.0 - k / m) / k
+    mean -= mean.mean(axis=1, keepdims=True)
+    mean *= scale
+    variance *= scale**2
+    merit, spread = total / k + share @ mean, share**2 @ variance
+    smoother, less = merit.copy(), spread.copy()
+    known = np.flatnonzero(np.isfinite(spread) & (variance > 0.0).all(axis=0))
+    if 2 < k < m and len(known):
+        taken, relief = smooth(mean[:, known], variance[:, known], share, left)
+        smoother[known] -= taken
+        less[known] -= relief
+    return merit, spread, smoother, less
 
 
 def _level(means: Floats, expected: Floats, variance: Floats, k: int) -> tuple[float, float]:

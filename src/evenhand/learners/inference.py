@@ -78,6 +78,8 @@ class Conclusions(NamedTuple):
         (m,) merits by the model alone.
     free, free_variance
         (m,) merits free of it; infinite variance where an arm has not been seen at every size.
+    smooth
+        (m,) these with gains smoothed over sizes, which the model's are compared with.
     forecast, hyper
         What the next rewards are to be compared with.
     """
@@ -88,13 +90,14 @@ class Conclusions(NamedTuple):
     model_variance: Floats
     free: Floats
     free_variance: Floats
+    smooth: Floats
     forecast: Forecast
     hyper: Hyper
 
     @property
     def trust(self) -> Floats:
         """How far merits have moved from the model's to the free ones (m,), in [0, 1]."""
-        apart = self.free - self.model
+        apart = self.smooth - self.model
         moved = self.merit - self.model
         part = np.divide(moved, apart, where=apart != 0.0, out=np.zeros_like(moved))
         return np.clip(part, 0.0, 1.0) + 0.0  # no minus before a 0
@@ -214,7 +217,7 @@ def weigh(
     forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior, without: Free
 ) -> Conclusions:
     """Put the model's merits and the free ones together."""
-    free, free_variance, level, level_variance = without
+    free, free_variance, smooth, noise, level, level_variance = without
     variance, shared = posterior.of_merits(merits)
     by_model = merits.value
     if np.isfinite(level_variance):
@@ -231,12 +234,12 @@ def weigh(
     merit, total_variance = by_model.copy(), variance.copy()
     known = np.isfinite(free_variance)
     if known.any():
-        moved, more = shrink((free - by_model)[known], free_variance[known])
+        moved, more = shrink((smooth - by_model)[known], noise[known])
         merit[known] += moved
         total_variance[known] += more
     total_variance = np.maximum(total_variance, 0.0)
     return Conclusions(
-        merit, total_variance, by_model, variance, free, free_variance, forecast, hyper
+        merit, total_variance, by_model, variance, free, free_variance, smooth, forecast, hyper
     )
 
 

@@ -1,0 +1,107 @@
+r"""What an arm adds changes gradually with the size of sets: noisy gains smoothed over sizes.
+
+Of each arm there is a noisy gain at every size. That the true ones lie on a straight line in the
+mean saturation met would be too much to believe; that they bend little, and in all arms about as
+much, is not. A smoothing spline says so: what second differences have in common is a variance,
+:math:`\kappa^2`, which the gains themselves tell, as few of them as there are and as noisy.
+
+With g the gains of an arm (k,), V their variances, Q the second differences and R the matrix of
+the cubic spline, :math:`Q'g` is normal with variance :math:`Q'VQ + \kappa^2 R`, and a mean of the
+gains with shares c is
+
+.. math:: c'g - c'VQ \, (Q'VQ + \kappa^2 R)^{-1} \, Q'g,
+
+which is :math:`c'g` itself where :math:`\kappa` is large or noise small: nothing is taken for
+granted in the end.
+"""
+
+import numpy as np
+
+from evenhand.typing import Floats, compiled
+
+FLATTEST = 1e-3  # the last step of saturation over the first, at least: smaller ones say the same
+# kappa^2, where R is to Q'VQ as it is on average: from next to nothing to next to no smoothing
+BENDS = np.concatenate([[0.0], 4.0 ** np.arange(-5.0, 12.0)])
+TELL = 256  # arms that are enough to tell how much gains bend
+SLIGHT = 1e-3  # what is less likely than this is left out
+
+
+def smooth(gains: Floats, noise: Floats, share: Floats, left: float) -> tuple[Floats, Floats]:
+    """What is to be taken off means of noisy gains, and off their variances.
+
+    Parameters
+    ----------
+    gains, noise
+        (k, n) gains of n arms at each size, and their variances, above 0.
+    share
+        (k,) the mean that is wanted.
+    left
+        What an arm leaves to others on average: steps of saturation shrink by this factor.
+
+    Returns
+    -------
+    taken, relief
+        (n,) to be subtracted from ``share @ gains`` and ``share**2 @ noise``.
+    """
+    (k, n), gains, noise = gains.shape, np.ascontiguousarray(gains), np.ascontiguousarray(noise)
+    steps = np.clip(left, FLATTEST ** (1.0 / max(k - 2, 1)), 1.0) ** np.arange(k - 1.0)
+    bends = BENDS * _unit(noise, steps)
+    some = slice(None, None, -(-n // TELL))
+    few = np.ascontiguousarray(gains[:, some]), np.ascontiguousarray(noise[:, some])
+    total = np.array([contrast(*few, share, steps, bend)[2].sum() for bend in bends])
+    chance = np.exp(total - total.max())
+    chance = np.where(chance > SLIGHT * chance.max(), chance, 0.0) / chance.sum()
+    chance /= chance.sum()
+    taken, square, relief = np.zeros(n), np.zeros(n), np.zeros(n)
+    for bend, part in zip(bends[chance > 0.0], chance[chance > 0.0], strict=True):
+        off, less, _ = contrast(gains, noise, share, steps, bend)
+        taken += part * off
+        square += part * off * off
+        relief += part * less
+    return taken, relief - (square - taken * taken)  # what is not known of kappa is noise, too
+
+
+def _unit(noise: Floats, steps: Floats) -> float:
+    """How large second differences are by noise alone, over what they are for kappa 1."""
+    before, after = 1.0 / steps[:-1], 1.0 / steps[1:]
+    mean = noise.mean(axis=1)
+    by_noise = before**2 @ mean[:-2] + (before + after) ** 2 @ mean[1:-1] + after**2 @ mean[2:]
+    return float(by_noise / ((steps[:-1] + steps[1:]).sum() / 3.0))
+
+
+@compiled
+def contrast(
+    gains: Floats, noise: Floats, share: Floats, steps: Floats, bend: float
+) -> tuple[Floats, Floats, Floats]:
+    """For one kappa^2, what to take off means and variances (n,), and how likely the gains are.
+
+    The matrix has two bands on each side; it is taken apart from the first row on, and both
+    vectors that are to be solved for along with it. Their products are all that is needed.
+    """
+    k, n = gains.shape
+    taken, relief, chance = np.zeros(n), np.zeros(n), np.zeros(n)
+    for a in range(n):
+        # of the last row and the one before: pivot, both vectors, weights of the difference
+        pivot1, u1, v1, middle1, last1, side1 = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        pivot2, u2, v2, last2 = 1.0, 0.0, 0.0, 0.0
+        for j in range(k - 2):
+            first, last = 1.0 / steps[j], 1.0 / steps[j + 1]
+            middle = -first - last
+            x, y, z = noise[j, a], noise[j + 1, a], noise[j + 2, a]
+            u = first * gains[j, a] + middle * gains[j + 1, a] + last * gains[j + 2, a]
+            v = first * share[j] * x + middle * share[j + 1] * y + last * share[j + 2] * z
+            pivot = first * first * x + middle * middle * y + last * last * z
+            pivot += bend * (steps[j] + steps[j + 1]) / 3.0
+            far = last2 * first * x / pivot2
+            near = middle1 * first * x + last1 * middle * y
+            near += bend * steps[j] / 6.0 if j else 0.0
+            near = (near - far * pivot2 * side1) / pivot1
+            pivot -= near * near * pivot1 + far * far * pivot2
+            u -= near * u1 + far * u2
+            v -= near * v1 + far * v2
+            taken[a] += u * v / pivot
+            relief[a] += v * v / pivot
+            chance[a] -= 0.5 * (np.log(pivot) + u * u / pivot)
+            pivot2, u2, v2, last2 = pivot1, u1, v1, last1
+            pivot1, u1, v1, middle1, last1, side1 = pivot, u, v, middle, last, near
+    return taken, relief, chance
