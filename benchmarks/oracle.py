@@ -59,7 +59,9 @@ def show(
         rate = min(0.5, (1.0 + asked / m) ** (-1.0 / 3.0))
         policy = clip_to_sum(scores, rate * k / m, 1.0 - rate * (1.0 - k / m), k)
         count = min(max(m, asked // 4), n - asked)
-        rows = SetPlan(len(parts), np.arange(m), k, policy, sizes, rate).draw(count, rng)
+        rows = SetPlan(len(parts), np.arange(m), k, policy, sizes, np.full(k, rate)).draw(
+            count, rng
+        )
         rewards = setting.game.pull(rows.orders, rows.sizes, noise)
         parts.append(Told(rows.orders, rows.sizes[:, 0], rewards[:, 0]))
         asked += count

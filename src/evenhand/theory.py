@@ -228,37 +228,49 @@ def even_hand_bound(
 
 
 def size_price(m: int, sizes: ArrayLike) -> float:
-    r"""What a mix of set sizes costs: :math:`\sum_{r<K} \frac M{(M-r) r s_r} + \frac1{K s_K}`.
+    r"""What a mix of set sizes costs.
+
+    .. math:: \Sigma = \sum_{r<K} \frac M{(M-r) r \sigma_r} + \frac1{K \sigma_K}, \qquad
+        \sigma_r = \min\Bigl\{ s_r, \frac1{r K} \sum_i i s_i \Bigr\}
 
     Times :math:`M / K^2` it bounds the variance of EvenHand's band, per arm and unit of mixing.
 
     Examples
     --------
     >>> round(size_price(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 2), round(size_price(20, np.ones(5)), 2)
-    (16.36, 12.56)
+    (13.98, 9.32)
     """
-    shares = _shares(m, sizes)
-    k = len(shares)
+    known = _uniform_parts(m, sizes)
+    k = len(known)
     r = np.arange(1, k)
-    return float((m / ((m - r) * r * shares[:-1])).sum() + 1.0 / (k * shares[-1]))
+    return float((m / ((m - r) * r * known[:-1])).sum() + 1.0 / (k * known[-1]))
 
 
 def largest_term(m: int, sizes: ArrayLike) -> float:
     r"""Bound R on the terms that EvenHand's band is the mean of.
 
-    .. math:: R = \frac MK \max\Bigl\{ \max_{r<K} \frac1{s_r \min(r, M-r)},\;
-        \frac1{K s_K} \Bigr\}
+    .. math:: R = \frac MK \max\Bigl\{ \max_{r<K} \frac1{\sigma_r \min(r, M-r)},\;
+        \frac1{K \sigma_K} \Bigr\}
+
+    with :math:`\sigma` as in :func:`size_price`.
 
     Examples
     --------
     >>> round(largest_term(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 6)
-    20.0
+    10.0
     """
-    shares = _shares(m, sizes)
-    k = len(shares)
+    known = _uniform_parts(m, sizes)
+    k = len(known)
     r = np.arange(1, k)
-    small = (1.0 / (shares[:-1] * np.minimum(r, m - r))).max(initial=0.0)
-    return float(m / k * max(small, 1.0 / (k * shares[-1])))
+    small = (1.0 / (known[:-1] * np.minimum(r, m - r))).max(initial=0.0)
+    return float(m / k * max(small, 1.0 / (k * known[-1])))
+
+
+def _uniform_parts(m: int, sizes: ArrayLike) -> Floats:
+    r"""Least :math:`s_r \delta_r / \delta` of each size (k,), :math:`\delta_r` of it uniform."""
+    shares = _shares(m, sizes)
+    r = np.arange(1, len(shares) + 1)
+    return np.minimum(shares, (r @ shares) / (len(shares) * r))
 
 
 def hard_gap(m: int, k: int, horizon: int) -> float:

@@ -20,7 +20,7 @@ MARGINALS = {
 
 
 def plan_of(marginals, mixing):
-    return SetPlan(0, np.arange(5), 3, np.array(marginals), SIZES, mixing)
+    return SetPlan(0, np.arange(5), 3, np.array(marginals), SIZES, np.full(3, mixing))
 
 
 def by_size(rows, r):
@@ -95,6 +95,6 @@ def test_another_law_would_be_seen():
 
 def test_single_arms_have_exactly_the_marginals_asked_for():
     tiny = np.array([0.999, 0.9, 0.6, 0.5, 1e-3])
-    law = SetPlan(0, np.arange(5), 3, tiny, SIZES, 1e-3).law(1)
+    law = SetPlan(0, np.arange(5), 3, tiny, SIZES, np.full(3, 1e-3)).law(1)
     assert isinstance(law.design, ConditionalPoisson)
     np.testing.assert_allclose(law.marginals, tiny / 3, rtol=1e-13)

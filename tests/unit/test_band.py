@@ -11,6 +11,7 @@ from evenhand.exchange import Plan, Rows, SetPlan
 from evenhand.games import SetFunction, additive, synthetic
 from evenhand.learners import EvenHand
 from evenhand.learners.band import BAND, Band, deviation, scaled_forecast, totals
+from evenhand.learners.proportional import uniform_shares
 from evenhand.policy import clip_to_sum
 from evenhand.randomness.streams import stream
 from evenhand.theory import even_hand_bound, largest_term, size_price
@@ -32,7 +33,10 @@ def any_plan(m, k, rng, number=0):
     marginals = clip_to_sum(np.exp(rng.normal(size=m)), low, high, k)
     worth = rng.uniform(0.0, 1.5, m).astype(np.float32)
     sizes = np.arange(1.0, k + 1.0) / (k * (k + 1) / 2)
-    return SetPlan(number, np.arange(m), k, marginals, sizes, mixing, worth, rng.uniform(0.0, 2.0))
+    # as without terms, and as on terms
+    uniform = uniform_shares(sizes, mixing) if rng.random() < 0.5 else np.full(k, mixing)
+    law = (number, np.arange(m), k, marginals, sizes, uniform)
+    return SetPlan(*law, worth, rng.uniform(0.0, 2.0))
 
 
 def every_row(plan):
@@ -255,10 +259,10 @@ def test_plans_keep_their_forecast_as_bytes():
     twin = Plan.from_bytes(plan.to_bytes())
     np.testing.assert_array_equal(twin.worth, plan.worth)
     assert twin.gamma == plan.gamma
-    bare = SetPlan(0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), 0.2)
+    bare = SetPlan(0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), np.full(2, 0.2))
     assert len(Plan.from_bytes(bare.to_bytes()).worth) == 0
     for worth, gamma in (([np.nan] * 4, 1.0), ([0.5] * 4, np.nan), ([0.5] * 4, np.inf)):
-        law = (0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), 0.2)
+        law = (0, np.arange(4), 2, np.full(4, 0.5), np.array([0.5, 0.5]), np.full(2, 0.2))
         wrong = SetPlan(*law, np.array(worth, np.float32), gamma)
         with pytest.raises(ValueError, match="but its forecast is wrong"):
             Plan.from_bytes(wrong.to_bytes())
@@ -319,7 +323,8 @@ def test_the_band_holds_back_merits_that_ignore_rewards():
 
 def test_the_bound_is_the_formula():
     m, horizon, value, sizes = 20, 10**6, 0.8, np.array([0.6, 0.1, 0.1, 0.1, 0.1])
-    price = sum(m / ((m - r) * r * sizes[r - 1]) for r in range(1, 5)) + 1 / (5 * 0.1)
+    thin = [0.4, 0.1, 0.1, 0.1, 0.08]  # 0.6 + 0.2 + ... + 0.5 = 2 places a query, over 5 and r
+    price = sum(m / ((m - r) * r * thin[r - 1]) for r in range(1, 5)) + 1 / (5 * 0.08)
     assert size_price(m, sizes) == pytest.approx(price)
     assert largest_term(m, sizes) == pytest.approx(m / 5 / (0.1 * 2))
     assert largest_term(4, [0.5, 0.4, 0.1]) == pytest.approx(4 / 3 / (3 * 0.1))  # full sets
@@ -345,7 +350,7 @@ def test_the_bound_grows_and_shrinks_as_it_should():
     assert even_hand_bound(20, 1000, [1, 1, 1, 1, 96], 0.5) > 3.0 * bounds[2]  # mostly full
     for m in (10, 20, 100):  # equal shares
         harmonic = sum(1 / r for r in range(1, 6))
-        assert size_price(m, sizes) <= 5 * (harmonic + math.log((m - 1) / (m - 5)))
+        assert size_price(m, sizes) <= m / (m - 4) * 5 * (harmonic + 1)
     with pytest.raises(ValueError, match="sizes must hold fewer than m=5 shares"):
         even_hand_bound(5, 1000, sizes, 0.5)
     with pytest.raises(ValueError, match="sizes must be above 0"):

@@ -49,7 +49,7 @@ class Uniform(ExchangeableLearner):
     def _make_plan(self):
         shares = np.full(self.k, 1.0 / self.k)
         ids = self.roster.ids
-        return SetPlan(self._plans, ids, self.k, self.marginals, shares, mixing=1.0), 37
+        return SetPlan(self._plans, ids, self.k, self.marginals, shares, np.ones(self.k)), 37
 
     def _ask(self, limit):
         return self._take(limit)

@@ -35,10 +35,10 @@ def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
     sums.singles[:, 1] = [mean_with(a, 1) for a in range(M)]
     for r in range(2, K + 1):
         sums.weighted[r - 2, :, 1] = [mean_with(a, r) for a in range(M)]
-    free, _, level, _ = sums._free(Forecast.blank(M, K))
+    found = sums._free(Forecast.blank(M, K))
     merit = evenhand.kshapley(GAME, K)
-    np.testing.assert_allclose(free, merit, atol=1e-12)
-    assert level == pytest.approx(merit.sum(), abs=1e-12)
+    np.testing.assert_allclose(found.merit, merit, atol=1e-12)
+    assert found.level == pytest.approx(merit.sum(), abs=1e-12)
 
 
 def wild_forecast(rng):
@@ -80,7 +80,7 @@ def compensated(r):
 
 def test_drawn_weights_are_those_of_the_definition():
     shares = np.full(K, 1 / K)
-    plan = SetPlan(0, np.arange(M), K, MARGINALS.copy(), shares, mixing=0.2)
+    plan = SetPlan(0, np.arange(M), K, MARGINALS.copy(), shares, np.full(K, 0.2))
     rows = plan.draw(150, np.random.default_rng(3))
     for order, (r,), w in zip(*rows, strict=True):
         s, design = order[:r], compensated(int(r))

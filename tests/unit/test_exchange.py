@@ -1,6 +1,7 @@
 """Rosters, plans, ledgers and shelves: the parts a learner is made of."""
 
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,14 +14,18 @@ from evenhand.exchange import Batch, Ledger, Plan, PrefixPlan, Roster, SetPlan, 
 from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, inference
 from evenhand.learners.means import Means
+from evenhand.learners.proportional import uniform_shares
 
 M, K = 6, 3
 MARGINALS = np.array([0.85, 0.75, 0.55, 0.4, 0.3, 0.15])
 GAME = NoisyOr(np.linspace(0.1, 0.9, M))
 
 
+SIZES, UNIFORM = np.array([0.5, 0.25, 0.25]), np.array([0.3, 0.5, 0.1])
+
+
 def set_plan():
-    return SetPlan(4, np.arange(M), K, MARGINALS.copy(), np.array([0.5, 0.25, 0.25]), mixing=0.2)
+    return SetPlan(4, np.arange(M), K, MARGINALS.copy(), SIZES.copy(), UNIFORM.copy())
 
 
 PLANS = {
@@ -37,6 +42,43 @@ PLANS = {
     ),
 }
 plans = pytest.mark.parametrize("make", PLANS.values(), ids=PLANS)
+
+
+def test_sets_of_all_sizes_together_give_each_arm_its_marginal():
+    """By listing all sets: an arm's share of the places, and the uniform part of each law."""
+    plan, places = set_plan(), np.zeros(M)
+    assert plan.mixing == pytest.approx((0.5 * 0.3 + 0.5 * 0.5 + 0.75 * 0.1) / 1.75)
+    for r in range(1, K + 1):
+        sets = np.array(list(combinations(range(M), r)))
+        chances = np.exp(plan.law(r).log_prob(sets))
+        given = chances @ (sets[:, :, None] == np.arange(M)).any(axis=1)
+        np.testing.assert_allclose(given, r / K * plan.given(r), atol=1e-9)
+        assert chances.min() >= UNIFORM[r - 1] / len(sets) - 1e-12
+        places += SIZES[r - 1] * given
+    np.testing.assert_allclose(places / places.sum(), MARGINALS / K, atol=1e-9)
+    assert np.abs(plan.given(2) - MARGINALS).max() > 0.05  # one size alone does not
+
+
+@pytest.mark.parametrize("mixing", [0.0, 1e-4, 0.03, 0.3, 0.5])
+@pytest.mark.parametrize(
+    "sizes", [[1.0], [0.6, 0.1, 0.1, 0.1, 0.1], [0.025, 0.0125, 0.0125, 0.95], [0.2] * 5]
+)
+def test_all_sizes_have_as_many_places_in_uniform_sets_or_all_they_have(sizes, mixing):
+    """And no other shares leave a smaller sum of 1/(number of uniform sets) over r."""
+    sizes = np.array(sizes)
+    r = np.arange(1.0, len(sizes) + 1)
+    uniform, places = uniform_shares(sizes, mixing), r * sizes
+    assert places @ uniform == pytest.approx(mixing * places.sum())
+    some = (uniform * places)[uniform < 1.0]
+    assert np.ptp(some) < 1e-12
+    assert np.all(places[uniform == 1.0] <= some.max() + 1e-12)
+    if mixing:
+        rng, least = np.random.default_rng(1), (1 / (r * sizes * uniform)).sum()
+        for _ in range(200):
+            other = uniform * np.exp(rng.normal(0.0, 0.3, len(sizes)))
+            other *= mixing * places.sum() / (places @ other)
+            if other.max() <= 1.0:
+                assert (1 / (r * sizes * other)).sum() >= least - 1e-9
 
 
 @plans

@@ -244,12 +244,13 @@ def test_a_shelf_takes_back_only_what_one_could_have_given():
 
 def test_plans_without_room_for_their_mixing_are_refused():
     marginals, sizes = np.array([0.9, 0.5, 0.4, 0.2]), np.array([0.5, 0.5])
-    Plan.from_bytes(SetPlan(0, np.arange(4), 2, marginals, sizes, mixing=0.2).to_bytes())
+    Plan.from_bytes(SetPlan(0, np.arange(4), 2, marginals, sizes, np.full(2, 0.2)).to_bytes())
     for wrong in (
-        SetPlan(0, np.arange(4), 2, marginals.copy(), sizes, mixing=0.5),  # 0.2 is below 0.25
-        SetPlan(0, np.arange(4), 2, marginals * 0.9, sizes, mixing=0.2),
-        SetPlan(0, np.arange(4), 2, marginals.copy(), sizes * 0.9, mixing=0.2),
-        SetPlan(0, np.arange(4), 2, marginals.copy(), np.array([1.5, -0.5]), mixing=0.2),
+        SetPlan(0, np.arange(4), 2, marginals.copy(), sizes, np.full(2, 0.5)),  # 0.2 is below 0.25
+        SetPlan(0, np.arange(4), 2, marginals * 0.9, sizes, np.full(2, 0.2)),
+        SetPlan(0, np.arange(4), 2, marginals.copy(), sizes * 0.9, np.full(2, 0.2)),
+        SetPlan(0, np.arange(4), 2, marginals.copy(), np.array([1.5, -0.5]), np.full(2, 0.2)),
+        SetPlan(0, np.arange(4), 2, marginals.copy(), sizes, np.array([-0.2, 0.3])),
     ):
         with pytest.raises(ValueError, match="but its marginals are wrong"):
             Plan.from_bytes(wrong.to_bytes())

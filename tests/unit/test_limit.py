@@ -30,7 +30,7 @@ OTHER = SetFunction(lambda sets: np.sqrt(sets.sum(axis=1)) / 2 * sets[:, 0], M)
 
 def drawn(n, rng):
     """Rows of a policy far from even."""
-    return SetPlan(0, np.arange(M), K, MARGINALS, SIZES, 0.2).draw(n, rng)
+    return SetPlan(0, np.arange(M), K, MARGINALS, SIZES, np.full(K, 0.2)).draw(n, rng)
 
 
 def test_every_set_is_found_and_means_are_over_all_sets_with_an_arm():

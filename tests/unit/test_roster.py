@@ -48,7 +48,7 @@ def all_rows(game, seed, columns=None, but=()):
     """
     rng = np.random.default_rng(seed)
     marginals = evenhand.fair_policy(rng.uniform(0.3, 1.0, game.m), K)
-    plan = SetPlan(0, np.arange(game.m), K, marginals, np.full(K, 1 / K), mixing=0.2)
+    plan = SetPlan(0, np.arange(game.m), K, marginals, np.full(K, 1 / K), np.full(K, 0.2))
     columns = np.arange(game.m) if columns is None else columns
     orders, sizes, weights, rewards = [], [], [], []
     for r in range(1, K + 1):

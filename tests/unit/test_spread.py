@@ -64,7 +64,7 @@ def test_values_are_those_of_the_cascade():
 
 def test_limits_find_the_merits_of_the_cascade_with_it():
     rng, exact = np.random.default_rng(3), SetFunction(GAME.value, M)
-    plan = SetPlan(0, np.arange(M), K, MARGINALS, np.full(K, 1 / K), 0.2)
+    plan = SetPlan(0, np.arange(M), K, MARGINALS, np.full(K, 1 / K), np.full(K, 0.2))
     rows = plan.draw(300, rng)
     for make in LIMITS:
         evidence = make.kind(truth_of(GAME, K))

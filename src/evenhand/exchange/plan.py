@@ -19,7 +19,7 @@ from evenhand.typing import Floats, Ints, compiled
 HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of the kind's own
 MARK = b"EHP1"
 # codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
-SETS, PREFIXES, FULL_SETS = 1, 2, 6
+SETS, PREFIXES, FULL_SETS = 7, 2, 6
 LAWS_KEPT = 2**12  # arms up to which a plan keeps its laws: of many they would take much memory
 MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
@@ -63,7 +63,8 @@ class Plan(ABC):
     k
         The most arms in a set.
     marginals
-        (m,) chance that an arm is in a set of k; in a set of r it is r/k of that. Sums to k.
+        (m,) what a query gives each arm, scaled to sum to k: of all places in its sets an arm has
+        this share over k.
     """
 
     number: int
@@ -120,7 +121,7 @@ class Plan(ABC):
             raise ValueError("data must come from Plan.to_bytes, but its header is wrong")
         arms = np.frombuffer(body, "<u4", m, HEADER.size).astype(np.int64)
         if kind == SETS:
-            return SetPlan.read(number, arms, k, x, y, body[start:])
+            return SetPlan.read(number, arms, k, y, body[start:])
         if kind == FULL_SETS:
             return FullSetPlan.read(number, arms, k, x, body[start:])
         return PrefixPlan.read(number, arms, k, kind, x, y, body[start:])
@@ -133,32 +134,47 @@ class Plan(ABC):
 class SetPlan(Plan):
     r"""Each row queries one set; its size r is drawn by the shares ``sizes``.
 
-    The law over r-sets has marginals :math:`\frac rK \pi`: a share ``mixing`` of the sets is drawn
-    uniformly, the rest by a law chosen so that the two together have these marginals.
+    Of the sets of each size a share is drawn uniformly, as ``uniform`` (k,) says, and the others by
+    laws over r-sets of marginals :math:`\frac rK \rho`, :math:`\rho` being such that all sets
+    together give each arm its marginal. Of all places uniform sets have the share ``mixing``.
 
     ``worth`` (m,) and ``gamma`` are the forecast of rewards that was in force when the plan was
     made; without one, ``worth`` is empty.
     """
 
     sizes: Floats
-    mixing: float
+    uniform: Floats
     worth: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     gamma: float = 0.0
     # laws drawn from before: a learner draws from the same plan many times
     _laws: dict[int, Mixture[ConditionalPoisson] | Uniform] = field(default_factory=dict)
+    mixing: float = field(init=False)
 
     def __post_init__(self) -> None:
         super(SetPlan, self).__post_init__()
-        self.worth.flags.writeable = False
+        self.worth.flags.writeable = self.uniform.flags.writeable = False
+        object.__setattr__(self, "mixing", places_uniform(self.sizes, self.uniform))
 
     def law(self, r: int) -> Mixture[ConditionalPoisson] | Uniform:
         """Return the law over sets of r arms."""
         law = self._laws.get(r)
         if law is None:
-            law = mixed_law(r / self.k * self.marginals, r, self.mixing)
+            law = mixed_law(r / self.k * self.given(r), r, float(self.uniform[r - 1]))
             if self.m <= LAWS_KEPT:
                 self._laws[r] = law
         return law
+
+    @property
+    def leaning(self) -> Floats:
+        """How far sets of each size (k,) lean from an even share to the marginals, 1 on average."""
+        if self.mixing == 1.0:
+            return np.ones(self.k)
+        return (1.0 - self.uniform) / (1.0 - self.mixing)
+
+    def given(self, r: int) -> Floats:
+        """What sets of r arms give each arm (m,), scaled to sum to k."""
+        even = self.k / self.m
+        return even + float(self.leaning[r - 1]) * (self.marginals - even)
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
@@ -169,7 +185,7 @@ class SetPlan(Plan):
         for r, (start, end) in enumerate(pairwise(ends.tolist()), start=1):
             rows = places[start:end]
             if r == 1:  # among single arms none is rarer than its marginal says: no law is needed
-                fill_singles(build_alias(self.marginals), rows, numbers, orders, weights)
+                fill_singles(build_alias(self.given(1)), rows, numbers, orders, weights)
             elif len(rows):
                 self.law(r)._fill(rows, numbers, rng, orders, weights)
         return Rows(orders, sizes[:, None], weights)
@@ -183,25 +199,25 @@ class SetPlan(Plan):
         return Rows(orders, sizes, weights)
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
-        vectors = _packed(self.marginals, self.sizes) + self.worth.astype("<f4").tobytes()
-        return SETS, self.mixing, self.gamma, vectors
+        vectors = _packed(self.marginals, self.sizes, self.uniform)
+        return SETS, 0.0, self.gamma, vectors + self.worth.astype("<f4").tobytes()
 
     @classmethod
-    def read(
-        cls, number: int, arms: Ints, k: int, mixing: float, gamma: float, data: bytes
-    ) -> Self:
+    def read(cls, number: int, arms: Ints, k: int, gamma: float, data: bytes) -> Self:
         """Make the plan of these numbers, refusing what is none."""
-        m = len(arms)
-        if len(data) not in (8 * (m + k), 8 * (m + k) + 4 * m):
+        m, n = len(arms), len(arms) + 2 * k
+        if len(data) not in (8 * n, 8 * n + 4 * m):
             raise ValueError("data must come from Plan.to_bytes, but its length is wrong")
-        marginals, sizes = np.split(np.frombuffer(data, "<f8", m + k).astype(np.float64), [m])
-        worth = np.frombuffer(data, "<f4", offset=8 * (m + k)).astype(np.float32)
-        good = sizes.shape == (k,) and bool((sizes >= 0.0).all()) and abs(sizes.sum() - 1) < 1e-9
-        if not (good and leave_room(marginals, k, mixing)):
+        vectors = np.frombuffer(data, "<f8", n).astype(np.float64)
+        marginals, sizes, uniform = np.split(vectors, [m, m + k])
+        worth = np.frombuffer(data, "<f4", offset=8 * n).astype(np.float32)
+        good = bool((sizes >= 0.0).all()) and abs(sizes.sum() - 1) < 1e-9
+        good = good and bool(((uniform >= 0.0) & (uniform <= 1.0)).all())
+        if not (good and leave_room(marginals, k, places_uniform(sizes, uniform))):
             raise ValueError("data must come from Plan.to_bytes, but its marginals are wrong")
         if not (np.isfinite(worth).all() and np.isfinite(gamma)):
             raise ValueError("data must come from Plan.to_bytes, but its forecast is wrong")
-        return cls(number, arms, k, marginals, sizes, mixing, worth, gamma)
+        return cls(number, arms, k, marginals, sizes, uniform, worth, gamma)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -276,6 +292,12 @@ def by_size(sizes: Ints, k: int) -> tuple[Ints, Ints]:
         ends[r] = ends[r + 1]
     ends[k] = len(sizes)
     return places, ends
+
+
+def places_uniform(sizes: Floats, uniform: Floats) -> float:
+    """Share of uniform sets in all places, from their share of the sets of each size (k,)."""
+    places = sizes * np.arange(1.0, len(sizes) + 1.0)
+    return float(places @ uniform / places.sum())
 
 
 def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:

@@ -145,7 +145,7 @@ def fair_reward(
         return None
     m, k = learner.m, learner.k
     policy = _due(np.maximum(setting.known.merit, 0.0), learner)
-    fair = SetPlan(0, np.arange(m), k, policy, learner.sizes, mixing=0.0)
+    fair = SetPlan(0, np.arange(m), k, policy, learner.sizes, np.zeros(k))
     rows = fair.draw(min(horizon, N_FAIR), rng)
     return float(setting.game.pull(rows.orders, rows.sizes, rng).mean())
 

@@ -1,8 +1,10 @@
 r"""A band that holds the merits of any game, however they were drawn and whatever was forecast.
 
-A query of size r that drew the set S under a plan of mixing :math:`\delta` and forecast b has
+A query of size r that drew the set S under a plan of mixing :math:`\delta` and forecast b has, a
+share :math:`\delta_r` of the r-sets being uniform,
 
-.. math:: u = \frac{\delta}{s_r \binom Mr P(S)} \le \frac1{s_r}, \qquad e = y - b(S) \in [-1, 1],
+.. math:: u = \frac{\delta}{s_r \binom Mr P(S)} \le \frac{\delta}{\delta_r s_r},
+    \qquad e = y - b(S) \in [-1, 1],
 
 and with :math:`\xi_a = \frac{M^2}{r(M-r)} (1\{a \in S\} - \frac rM)` for r < K and
 :math:`\frac MK 1\{a \in S\}` for r = K, the terms :math:`Y_a = \frac1K u e \xi_a` have mean
@@ -49,9 +51,10 @@ class Terms(NamedTuple):
     merit
         (m,) K-Shapley value of the forecast.
     unit
-        (k,) per size, and
-    inverse
-        (m,) per arm: u is a member's weight times both.
+        (k,) per size: u is a member's weight times this, over what sets of the size give it.
+    above, leaning
+        (m,) what the plan gives each arm above an even share, and (k,) how far sets of each size
+        lean that way.
     """
 
     worth: Floats
@@ -59,7 +62,8 @@ class Terms(NamedTuple):
     scale: Floats
     merit: Floats
     unit: Floats
-    inverse: Floats
+    above: Floats
+    leaning: Floats
 
 
 def scaled_forecast(
@@ -96,12 +100,13 @@ def absorb(
     By size: else the processor guesses where sets end, and half of the time wrong. A block of rows
     at a time, which stay in the cache while they are gone through once per size.
     """
-    worth, gamma, scale, _, unit, inverse = terms
+    worth, gamma, scale, _, unit, above, leaning = terms
     (n, k), count = orders.shape, 0
+    even = k / len(above)
     for start in range(0, n, ROWS):
         places, ends = by_size(sizes[start : start + ROWS, 0], k)
         for r in range(1, k + 1):
-            cells, factor, share = sums[r - 1], unit[r - 1], scale[r - 1]
+            cells, factor, share, lean = sums[r - 1], unit[r - 1], scale[r - 1], leaning[r - 1]
             for place in places[ends[r - 1] : ends[r]]:
                 i = np.uintp(start + place)
                 reward = rewards[i, 0]
@@ -111,8 +116,8 @@ def absorb(
                 value = 0.0
                 for j in range(r):
                     value += worth[np.uintp(orders[i, j])] * (1.0 - gamma * value)
-                product = weights[i, 0] * factor * inverse[np.uintp(orders[i, 0])]
-                product *= reward - share * value
+                product = weights[i, 0] * factor * (reward - share * value)
+                product /= even + lean * above[np.uintp(orders[i, 0])]
                 for j in range(r):
                     cell = cells[np.uintp(orders[i, j])]
                     cell[0] += product
@@ -221,9 +226,9 @@ class Band:
         else:
             worth = plan.worth.astype(np.float64) if len(plan.worth) else np.zeros(self.m)
             forecast = scaled_forecast(worth, plan.gamma, self.k, self.low)
-        # w = p / (P C(M-1, r-1)) with p = r/K pi, so that 1 / (P C(M, r)) = w K / (M pi)
+        # w = p / (P C(M-1, r-1)) with p = r/K of what r-sets give, g: 1 / (P C(M, r)) = w K / (M g)
         unit = plan.mixing * self.k / (self.m * plan.sizes)
-        return Terms(*forecast, unit, 1.0 / plan.marginals)
+        return Terms(*forecast, unit, plan.marginals - self.k / self.m, plan.leaning)
 
     def branch(self) -> "Band":
         """Return a band of no rewards, to be merged into this one."""

@@ -23,7 +23,12 @@ from evenhand.learners.exchangeable import Recalled
 from evenhand.learners.learner import MAX_BATCH
 from evenhand.learners.log import logged_rows
 from evenhand.learners.prior import Prior
-from evenhand.learners.proportional import miss_chance, mixing_rate, queries_to_serve
+from evenhand.learners.proportional import (
+    miss_chance,
+    mixing_rate,
+    queries_to_serve,
+    uniform_shares,
+)
 from evenhand.learners.sizes import size_shares
 from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Cut, Watch
@@ -122,7 +127,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 9
+    trajectory = 10
     evidence: Evidence
 
     def __init__(
@@ -307,7 +312,10 @@ class EvenHand(TermedLearner[SetPlan]):
             self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
         mixing = self._uniform_share(policy, self._rate())
-        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, mixing)
+        # terms hold for sets of every size: then all have the same share of uniform ones
+        same = np.full(self.k, mixing)
+        uniform = uniform_shares(self.sizes, mixing) if self.terms is None else same
+        law = (self._plans, self.roster.ids, self.k, policy, self.sizes, uniform)
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
         return plan, self._serves()
 

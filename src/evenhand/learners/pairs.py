@@ -82,9 +82,10 @@ class Pairs:
             if len(told) < len(rewards):
                 rows, rewards = rows.pick(told), rewards[told]
             self.room -= len(told)
-            scale = plan.k / (self.m * np.maximum(plan.marginals, 1e-300))
+            above = self.m / plan.k * plan.marginals - 1.0
             worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
-            add_sets(self.now, *rows, rewards, scale, worth, max(plan.gamma, 1e-4))
+            given = above, plan.leaning, worth, max(plan.gamma, 1e-4)
+            add_sets(self.now, *rows, rewards, *given)
 
     def due(self, told: int, interval: int) -> bool:
         """Whether it is time for a look, if arms are looked at that often."""
@@ -244,15 +245,17 @@ def add_sets(
     sizes: Ints,
     weights: Floats,
     rewards: Floats,
-    scale: Floats,
+    above: Floats,
+    leaning: Floats,
     worth: Singles,
     gamma: float,
 ) -> None:
     """Add larger sets to those of their pairs, of all, and of their arms.
 
-    A set's weight is that of any member times the member's ``scale``.
+    A set's weight is that of any member over what sets of its size give it, in even shares: 1 and
+    what the plan gives ``above`` that (m,), as far as these sets are ``leaning`` (k,) that way.
     """
-    m = len(scale)
+    m = len(above)
     p = m * (m - 1) // 2
     for i in range(len(orders)):
         r, y = sizes[i, 0], rewards[i, 0]
@@ -261,7 +264,7 @@ def add_sets(
         missed = 1.0
         for j in range(r):
             missed *= 1.0 - gamma * worth[orders[i, j]]
-        w = weights[i, 0] * scale[orders[i, 0]]
+        w = weights[i, 0] / (1.0 + leaning[r - 1] * above[orders[i, 0]])
         seen = (1.0, y - (1.0 - missed) / gamma, w, w * y, w * y * y, w * w)
         add_one(sums[p], seen)
         for j in range(r):

@@ -79,6 +79,20 @@ def room_for_mixing(marginals: Floats, k: int) -> float:
     return ROOM * room_for_uniform(marginals, k)
 
 
+def uniform_shares(sizes: Floats, mixing: float) -> Floats:
+    """Share of uniform sets among those of each size (k,), where that of all places is ``mixing``.
+
+    Each size has as many places in uniform sets as any other, or all that it has: weights are large
+    where uniform sets are few, and this makes the sum of variances over sizes least.
+    """
+    places = sizes * np.arange(1.0, len(sizes) + 1.0)
+    least_first = np.sort(places)
+    rest = mixing * places.sum() - (least_first.cumsum() - least_first)
+    levels = rest / np.arange(len(sizes), 0, -1)  # if those before have no others
+    level = levels[np.argmax(least_first >= levels)]
+    return np.minimum(places, level) / places
+
+
 def queries_to_serve(queries: int, m: int) -> int:
     """Queries that the next policy serves, after ``queries`` queries."""
     return min(max(1, m // 10, int(GROWTH * queries)), MAX_BATCH)

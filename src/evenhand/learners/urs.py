@@ -45,7 +45,7 @@ class URS(ExchangeableLearner[SetPlan]):
 
     def _make_plan(self) -> tuple[SetPlan, int]:
         even, full = np.full(self.m, self.k / self.m), np.eye(self.k)[-1]
-        return SetPlan(0, self.roster.ids, self.k, even, full, mixing=1.0), 1
+        return SetPlan(0, self.roster.ids, self.k, even, full, np.ones(self.k)), 1
 
     @property
     def merit(self) -> Floats:
