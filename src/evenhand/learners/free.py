@@ -28,24 +28,31 @@ def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Flo
         yield every
 
 
-def typical_noise(forecast: Forecast, low: float, r: int) -> Floats:
-    """Variance (m,) that rewards of r-sets with each arm have by a forecast, at their mean."""
-    m, worth = len(forecast.worth), forecast.worth
+def typical_noise(forecast: Forecast, low: float) -> Iterator[Floats]:
+    """By size from 2 on, variance (m,) that rewards of sets with each arm have, at their mean."""
+    m, worth, own = len(forecast.worth), forecast.worth, forecast.own * forecast.worth
     edge = np.maximum(forecast.edge, EDGE)
-    held = np.clip(forecast.expected[r - 1] - low, edge, 1.0 - edge)
-    own, others = forecast.own * worth, (r - 1.0) / max(m - 1, 1)
-    ratio = own + others * (own.sum() - own)
-    ratio /= worth + others * (worth.sum() - worth)
-    return (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
+    most, other_worths, others_own = 1.0 - edge, worth.sum() - worth, own.sum() - own
+    for r, expected in enumerate(forecast.expected[1:], start=2):
+        held = np.minimum(np.maximum(expected - low, edge), most)
+        others = (r - 1.0) / max(m - 1, 1)
+        ratio = own + others * others_own
+        ratio /= worth + others * other_worths
+        yield (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
 
 
 def free_merits(
-    singles: Floats, larger: Iterable[Floats], forecast: Forecast, low: float, few: float
+    singles: Floats,
+    larger: Iterable[tuple[Floats, Floats]],
+    forecast: Forecast,
+    low: float,
+    few: float,
 ) -> Free:
     """Merits for which the forecast need not be right.
 
-    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on: one after the other,
-    since all of them at once take much memory where there are many arms.
+    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on, and how many times the
+    variance (m,) they were taken in with is that of now: one after the other, since all of them at
+    once take much memory where there are many arms.
     """
     k, m = forecast.expected.shape
     mean, variance = forecast.worth.copy(), np.full(m, np.inf)
@@ -54,7 +61,7 @@ def free_merits(
     np.divide(singles[:, 1], n, out=mean, where=alone)
     np.divide(forecast.own * noise, n, out=variance, where=alone)
     merit, spread, offset = np.zeros(m), np.zeros(m), 0.0
-    for r, sums in enumerate(larger, start=2):
+    for r, (sums, noisier) in enumerate(larger, start=2):
         scale = m / (m - r + 1.0)
         merit, spread = merit + scale * mean, spread + scale**2 * variance
         offset += scale * float(mean.mean())
@@ -63,7 +70,7 @@ def free_merits(
         square = np.where(seen, w * w, 1.0)
         mean, variance = forecast.expected[r - 1].copy(), np.full(m, np.inf)
         np.divide(wz, w, out=mean, where=seen)
-        np.divide(w2v * (1.0 + few * w2 / square), square, out=variance, where=seen)
+        np.divide(w2v * noisier * (1.0 + few * w2 / square), square, out=variance, where=seen)
     level = _level(mean, forecast.expected[-1], variance, k)
     return Free((merit + mean - offset) / k, (spread + variance) / k**2, *level)
 
