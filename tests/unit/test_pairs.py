@@ -17,8 +17,8 @@ M, K = 5, 3
 ANY = Limits(0.0, 0.0)
 WORTH, GAMMA = np.array([0.5, 0.2, 0.1, 0.3, 0.4], np.float32), 0.7
 PLAN = SetPlan(
-    0, np.arange(M), K, np.array([0.5, 0.6, 0.6, 0.7, 0.6]), np.array([0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.1]),
-    WORTH, GAMMA,
+    0, np.arange(M), K, np.array([0.5, 0.6, 0.6, 0.7, 0.6]), np.array([0.2, 0.3, 0.5]),
+    np.array([0.3, 0.3, 0.1]), WORTH, GAMMA,
 )  # fmt: skip
 
 

@@ -394,13 +394,13 @@ class Evidence:
         What sets scattered by when they were told was read off the forecast of that time, and the
         first few of all would outweigh thousands that came when noise was known.
         """
-        for r in range(2, self.k + 1):
-            yield typical_noise(forecast, self.low, r) / typical_noise(self.forecast, self.low, r)
+        noises = (typical_noise(one, self.low) for one in (forecast, self.forecast))
+        for now, before in zip(*noises, strict=True):
+            yield now / before
 
     def _free(self, forecast: Forecast) -> Free:
         every = by_size(self.weighted, self.carried, forecast.expected)
-        pairs = zip(every, self._noisier(forecast), strict=True)
-        larger = (np.column_stack([sums[:, :3], sums[:, 3] * change]) for sums, change in pairs)
+        larger = zip(every, self._noisier(forecast), strict=True)
         return free_merits(self.singles, larger, forecast, self.low, inference.BELIEFS.few)
 
 

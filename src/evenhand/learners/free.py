@@ -41,24 +41,31 @@ def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Flo
         yield every
 
 
-def typical_noise(forecast: Forecast, low: float, r: int) -> Floats:
-    """Variance (m,) that rewards of r-sets with each arm have by a forecast, at their mean."""
-    m, worth = len(forecast.worth), forecast.worth
+def typical_noise(forecast: Forecast, low: float) -> Iterator[Floats]:
+    """By size from 2 on, variance (m,) that rewards of sets with each arm have, at their mean."""
+    m, worth, own = len(forecast.worth), forecast.worth, forecast.own * forecast.worth
     edge = np.maximum(forecast.edge, EDGE)
-    held = np.clip(forecast.expected[r - 1] - low, edge, 1.0 - edge)
-    own, others = forecast.own * worth, (r - 1.0) / max(m - 1, 1)
-    ratio = own + others * (own.sum() - own)
-    ratio /= worth + others * (worth.sum() - worth)
-    return (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
+    most, other_worths, others_own = 1.0 - edge, worth.sum() - worth, own.sum() - own
+    for r, expected in enumerate(forecast.expected[1:], start=2):
+        held = np.minimum(np.maximum(expected - low, edge), most)
+        others = (r - 1.0) / max(m - 1, 1)
+        ratio = own + others * others_own
+        ratio /= worth + others * other_worths
+        yield (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
 
 
 def free_merits(
-    singles: Floats, larger: Iterable[Floats], forecast: Forecast, low: float, few: float
+    singles: Floats,
+    larger: Iterable[tuple[Floats, Floats]],
+    forecast: Forecast,
+    low: float,
+    few: float,
 ) -> Free:
     """Merits for which the forecast need not be right.
 
-    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on: one after the other,
-    since all of them at once take much memory where there are many arms.
+    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on, and how many times the
+    variance (m,) they were taken in with is that of now: one after the other, since all of them at
+    once take much memory where there are many arms.
     """
     k, m = forecast.expected.shape
     mean, variance = forecast.expected.copy(), np.full((k, m), np.inf)
@@ -67,12 +74,12 @@ def free_merits(
     mean[0] = forecast.worth
     np.divide(singles[:, 1], n, out=mean[0], where=alone)
     np.divide(forecast.own * noise, n, out=variance[0], where=alone)
-    for r, sums in enumerate(larger, start=1):
+    for r, (sums, noisier) in enumerate(larger, start=1):
         w, wz, w2, w2v = sums.T
         seen = w > 0.0
         square = np.where(seen, w * w, 1.0)
         np.divide(wz, w, out=mean[r], where=seen)
-        np.divide(w2v * (1.0 + few * w2 / square), square, out=variance[r], where=seen)
+        np.divide(w2v * noisier * (1.0 + few * w2 / square), square, out=variance[r], where=seen)
     level = _level(mean[-1], forecast.expected[-1], variance[-1], k)
     left = 1.0 - forecast.gamma * float(forecast.worth.mean())
     return Free(*_together(mean, variance, left), *level)
@@ -96,7 +103,7 @@ def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floa
     smoother, less = merit.copy(), spread.copy()
     known = np.flatnonzero(np.isfinite(spread) & (variance > 0.0).all(axis=0))
     if 2 < k < m and len(known):
-        taken, relief = smooth(mean[:, known], variance[:, known], share, left)
+        taken, relief = smooth(mean, variance, known, share, left)
         smoother[known] -= taken
         less[known] -= relief
     return merit, spread, smoother, less

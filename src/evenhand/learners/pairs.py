@@ -84,8 +84,8 @@ class Pairs:
             self.room -= len(told)
             above = self.m / plan.k * plan.marginals - 1.0
             worth = plan.worth if len(plan.worth) else np.zeros(self.m, np.float32)
-            given = above, plan.leaning, worth, max(plan.gamma, 1e-4)
-            add_sets(self.now, *rows, rewards, *given)
+            gamma = max(plan.gamma, 1e-4)
+            add_sets(self.now, *rows, rewards, above, plan.leaning, worth, gamma)
 
     def due(self, told: int, interval: int) -> bool:
         """Whether it is time for a look, if arms are looked at that often."""

@@ -17,7 +17,7 @@ granted in the end.
 
 import numpy as np
 
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats, Ints, compiled
 
 FLATTEST = 1e-3  # the last step of saturation over the first, at least: smaller ones say the same
 # kappa^2, where R is to Q'VQ as it is on average: from next to nothing to next to no smoothing
@@ -26,13 +26,17 @@ TELL = 256  # arms that are enough to tell how much gains bend
 SLIGHT = 1e-3  # what is less likely than this is left out
 
 
-def smooth(gains: Floats, noise: Floats, share: Floats, left: float) -> tuple[Floats, Floats]:
+def smooth(
+    gains: Floats, noise: Floats, arms: Ints, share: Floats, left: float
+) -> tuple[Floats, Floats]:
     """What is to be taken off means of noisy gains, and off their variances.
 
     Parameters
     ----------
     gains, noise
-        (k, n) gains of n arms at each size, and their variances, above 0.
+        (k, m) gains of all arms at each size, and their variances.
+    arms
+        (n,) the arms that are asked for, whose variances are finite and above 0.
     share
         (k,) the mean that is wanted.
     left
@@ -41,20 +45,19 @@ def smooth(gains: Floats, noise: Floats, share: Floats, left: float) -> tuple[Fl
     Returns
     -------
     taken, relief
-        (n,) to be subtracted from ``share @ gains`` and ``share**2 @ noise``.
+        (n,) to be subtracted from ``share @ gains`` and ``share**2 @ noise`` of these.
     """
-    (k, n), gains, noise = gains.shape, np.ascontiguousarray(gains), np.ascontiguousarray(noise)
+    k, n = len(gains), len(arms)
     steps = np.clip(left, FLATTEST ** (1.0 / max(k - 2, 1)), 1.0) ** np.arange(k - 1.0)
-    bends = BENDS * _unit(noise, steps)
-    some = slice(None, None, -(-n // TELL))
-    few = np.ascontiguousarray(gains[:, some]), np.ascontiguousarray(noise[:, some])
-    total = np.array([contrast(*few, share, steps, bend)[2].sum() for bend in bends])
+    few = np.ascontiguousarray(arms[:: -(-n // TELL)])
+    bends = BENDS * _unit(noise[:, few], steps)
+    total = np.array([contrast(gains, noise, few, share, steps, bend)[2].sum() for bend in bends])
     chance = np.exp(total - total.max())
     chance = np.where(chance > SLIGHT * chance.max(), chance, 0.0) / chance.sum()
     chance /= chance.sum()
     taken, square, relief = np.zeros(n), np.zeros(n), np.zeros(n)
     for bend, part in zip(bends[chance > 0.0], chance[chance > 0.0], strict=True):
-        off, less, _ = contrast(gains, noise, share, steps, bend)
+        off, less, _ = contrast(gains, noise, arms, share, steps, bend)
         taken += part * off
         square += part * off * off
         relief += part * less
@@ -71,16 +74,17 @@ def _unit(noise: Floats, steps: Floats) -> float:
 
 @compiled
 def contrast(
-    gains: Floats, noise: Floats, share: Floats, steps: Floats, bend: float
+    gains: Floats, noise: Floats, arms: Ints, share: Floats, steps: Floats, bend: float
 ) -> tuple[Floats, Floats, Floats]:
     """For one kappa^2, what to take off means and variances (n,), and how likely the gains are.
 
     The matrix has two bands on each side; it is taken apart from the first row on, and both
     vectors that are to be solved for along with it. Their products are all that is needed.
     """
-    k, n = gains.shape
+    k, n = len(gains), len(arms)
     taken, relief, chance = np.zeros(n), np.zeros(n), np.zeros(n)
-    for a in range(n):
+    for i in range(n):
+        a = arms[i]
         # of the last row and the one before: pivot, both vectors, weights of the difference
         pivot1, u1, v1, middle1, last1, side1 = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
         pivot2, u2, v2, last2 = 1.0, 0.0, 0.0, 0.0
@@ -99,9 +103,9 @@ def contrast(
             pivot -= near * near * pivot1 + far * far * pivot2
             u -= near * u1 + far * u2
             v -= near * v1 + far * v2
-            taken[a] += u * v / pivot
-            relief[a] += v * v / pivot
-            chance[a] -= 0.5 * (np.log(pivot) + u * u / pivot)
+            taken[i] += u * v / pivot
+            relief[i] += v * v / pivot
+            chance[i] -= 0.5 * (np.log(pivot) + u * u / pivot)
             pivot2, u2, v2, last2 = pivot1, u1, v1, last1
             pivot1, u1, v1, middle1, last1, side1 = pivot, u, v, middle, last, near
     return taken, relief, chance
