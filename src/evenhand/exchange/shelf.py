@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evenhand.exchange.ahead import Ahead
 from evenhand.exchange.ledger import Ledger
 from evenhand.exchange.plan import Plan, Rows
 from evenhand.randomness.state import to_bytes, with_state
+from evenhand.threads import pays
 from evenhand.typing import Bools, Ints
 
 KEEP_PLANS = 768  # plans whose rows can still be told
@@ -74,6 +76,7 @@ class Shelf:
         self._cached: dict[int, Entry] = {}  # entries with rows in memory, least recent first
         # rows from the number of the first on, for those who keep rows that they draw no more
         self.supply: Callable[[Plan, int], Rows] | None = None
+        self._ahead: Ahead | None = None
 
     def put(
         self,
@@ -91,7 +94,7 @@ class Shelf:
         if entries:
             self._drop_settled(entries[-1], ledger)
         state = rng.bit_generator.state
-        rows = plan.draw(n, rng) if given is None else given
+        rows = self._draw(plan, n, rng) if given is None else given
         entry = Entry(ledger.next, n, n, drawn=(plan, state, rows))
         entries.append(entry)
         if len(entries) > self.keep:
@@ -100,8 +103,20 @@ class Shelf:
             self._cached.pop(entries.pop(0).first, None)
         self._remember(entry)
 
+    def _draw(self, plan: Plan, n: int, rng: np.random.Generator) -> Rows:
+        """Draw rows, or take those that were drawn ahead."""
+        ahead, self._ahead = self._ahead, None
+        rows = None if ahead is None else ahead.take(plan, n, rng)
+        return plan.draw(n, rng) if rows is None else rows
+
+    def draw_ahead(self, plan: Plan, n: int, rng: np.random.Generator) -> None:
+        """Let n rows be drawn that are likely to be the next, where they are many."""
+        if pays(n):
+            self._ahead = Ahead(plan, n, rng)
+
     def cut(self, ledger: Ledger) -> None:
         """Let rows of the newest plan that have not been asked never be."""
+        self._ahead = None
         if self._entries:
             self._entries[-1].used = ledger.next - self._entries[-1].first
 

@@ -34,6 +34,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Cut, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
+from evenhand.threads import side_by_side
 from evenhand.typing import Bools, Floats, Ints
 
 
@@ -319,19 +320,19 @@ class EvenHand(TermedLearner[SetPlan]):
         plan = SetPlan(*law, worth.astype(np.float32), gamma)
         return plan, self._serves()
 
-    def _more(self) -> int:
+    def _more(self, ahead: int = 0) -> int:
         """As long as the model is not fitted anew, merits stay, and so may the plan.
 
         Logs put that off: then for as many queries as it would serve without them.
         """
         plan, known = self.plan, self.evidence
-        if plan is None or plan.number < self._since or known.told >= known.due:
+        if plan is None or plan.number < self._since or known.told + ahead >= known.due:
             return 0
-        served, most = known.age - known.faded, REFIT * self._asked(known.youth)
-        return self._serves() if served < most else 0
+        served, most = known.age + ahead - known.faded, REFIT * (self._asked(known.youth) + ahead)
+        return self._serves(ahead) if served < most else 0
 
-    def _serves(self) -> int:
-        return queries_to_serve(self._asked(self.evidence.youth), self.m)
+    def _serves(self, ahead: int = 0) -> int:
+        return queries_to_serve(self._asked(self.evidence.youth) + ahead, self.m)
 
     def _agree(self, given: Terms | Mapping[str, Any] | None) -> None:
         super()._agree(given)
@@ -353,13 +354,19 @@ class EvenHand(TermedLearner[SetPlan]):
         self.evidence.absorb_late(rows, rewards)
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
-        super()._tell(kept, rewards)
+        tell = super()._tell
+        side_by_side(
+            lambda: tell(kept, rewards), lambda: self._tell_beside(kept, rewards), len(rewards)
+        )
+        if self.watch and self._watch.due(self.evidence):
+            self._glance()
+
+    def _tell_beside(self, kept: Recalled, rewards: Floats) -> None:
+        """Take in rewards where the evidence does not matter."""
         for plan, places, rows in kept.parts:
             self.band.absorb(cast(SetPlan, plan), rows, rewards[places])
             if self.watch and plan.number >= self._since:
                 self._watch.pairs.absorb(cast(SetPlan, plan), rows, rewards[places])
-        if self.watch and self._watch.due(self.evidence):
-            self._glance()
 
     def _glance(self) -> None:
         """Look for changes; forget what no longer holds."""

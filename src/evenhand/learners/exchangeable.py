@@ -94,11 +94,11 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _make_plan(self) -> tuple[P, int]:
         """Return a new plan of what is known now, and the number of rows it serves."""
 
-    def _more(self) -> int:
+    def _more(self, ahead: int = 0) -> int:
         """How many more rows the plan is to serve once all were asked; 0 if it is time for another.
 
         Rows are always drawn by the same numbers at a time, so that how asks cut them changes
-        nothing.
+        nothing. What is to be said once so many further rows are asked and told may be guessed.
         """
         return 0
 
@@ -110,11 +110,12 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _take(self, n: int) -> Draft:
         """Return copies of up to n rows of the plan; draw more, or make a new one, at its end."""
         if not self._left:
-            if more := self._more():
-                assert self.plan is not None
+            if (more := self._more()) and self.plan is not None:
                 self._shelf.put(self.plan, more, self.ledger, self._rng)
             else:
                 self._publish()
+            assert self.plan is not None
+            self._shelf.draw_ahead(self.plan, self._more(self._left), self._rng)
         assert self.plan is not None
         start, left = self.ledger.next, self._left
         try:
