@@ -230,15 +230,15 @@ def even_hand_bound(
 def size_price(m: int, sizes: ArrayLike) -> float:
     r"""What a mix of set sizes costs.
 
-    .. math:: \Sigma = \sum_{r<K} \frac M{(M-r) r \sigma_r} + \frac1{K \sigma_K}, \qquad
-        \sigma_r = \min\Bigl\{ s_r, \frac1{r K} \sum_i i s_i \Bigr\}
+    .. math:: \Sigma = \sum_{r<K} \frac M{(M-r) r \tau_r} + \frac1{K \tau_K}, \qquad
+        \tau_r = \min\Bigl\{ s_r, \frac1{r K} \sum_i i s_i \Bigr\}
 
     Times :math:`M / K^2` it bounds the variance of EvenHand's band, per arm and unit of mixing.
 
     Examples
     --------
     >>> round(size_price(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 2), round(size_price(20, np.ones(5)), 2)
-    (13.98, 9.32)
+    (17.73, 13.75)
     """
     known = _uniform_parts(m, sizes)
     k = len(known)
@@ -249,15 +249,15 @@ def size_price(m: int, sizes: ArrayLike) -> float:
 def largest_term(m: int, sizes: ArrayLike) -> float:
     r"""Bound R on the terms that EvenHand's band is the mean of.
 
-    .. math:: R = \frac MK \max\Bigl\{ \max_{r<K} \frac1{\sigma_r \min(r, M-r)},\;
-        \frac1{K \sigma_K} \Bigr\}
+    .. math:: R = \frac MK \max\Bigl\{ \max_{r<K} \frac1{\tau_r \min(r, M-r)},\;
+        \frac1{K \tau_K} \Bigr\}
 
-    with :math:`\sigma` as in :func:`size_price`.
+    with :math:`\tau` as in :func:`size_price`.
 
     Examples
     --------
     >>> round(largest_term(20, [0.6, 0.1, 0.1, 0.1, 0.1]), 6)
-    10.0
+    20.0
     """
     known = _uniform_parts(m, sizes)
     k = len(known)

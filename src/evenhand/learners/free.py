@@ -73,7 +73,7 @@ def free_merits(
     noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
     mean[0] = forecast.worth
     np.divide(singles[:, 1], n, out=mean[0], where=alone)
-    np.divide(forecast.own * noise, n, out=variance[0], where=alone)
+    np.divide(forecast.own * noise * (n + few), n * n, out=variance[0], where=alone)
     for r, (sums, noisier) in enumerate(larger, start=1):
         w, wz, w2, w2v = sums.T
         seen = w > 0.0
