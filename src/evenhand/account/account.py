@@ -93,7 +93,7 @@ class Account:
     sizes
         (k,) shares of queries of 1, ..., k arms.
     mixing
-        Share of sets that are drawn uniformly.
+        Share of all places that are in sets drawn uniformly.
     diagnostics
         Other single numbers that a learner reports about itself, by name.
     changes

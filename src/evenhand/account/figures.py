@@ -42,8 +42,8 @@ def diagnostics(account: Account) -> dict[str, Any]:
         )
     if account.mixing is not None:
         said.append(
-            f"{percent(account.mixing)} of the sets are drawn uniformly, so that no arm goes out "
-            "of sight; shares stay as they are due all the same."
+            f"{percent(account.mixing)} of all places are in sets drawn uniformly, so that "
+            "no arm goes out of sight; shares stay as they are due all the same."
         )
     if account.trust is not None and np.isfinite(account.trust).any():
         said.append(
@@ -68,7 +68,7 @@ def diagnostics(account: Account) -> dict[str, Any]:
         "learner": account.learner,
         "queries asked": number(account.queries),
         "rewards counted": number(account.told),
-        "share of uniform sets": percent(account.mixing),
+        "places in uniform sets": percent(account.mixing),
     }
     table |= {name.replace("_", " "): number(x) for name, x in numbers.items()}
     return {"said": said, "table": table}

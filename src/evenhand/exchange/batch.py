@@ -12,7 +12,10 @@ from evenhand.typing import Floats, Ints, compiled, part
 
 
 class Marginals(NamedTuple):
-    """A prefix of r arms holds each arm with probability r/K times its entry of q (sums to K).
+    """Of all places in the sets, each arm has on average its entry of q (sums to K) over K.
+
+    A prefix of r arms holds it with probability r/K times that entry, but those of EvenHand
+    without terms only if its size is not known: it explores more in some sizes than in others.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Diagnostics(NamedTuple):
     largest_weight
         Largest importance weight told so far; 1 is that of a single arm.
     mixing
-        Share of uniformly drawn sets.
+        Share of all places that are in uniformly drawn sets.
     size_shares
         (k,) share of queries of each size.
     trust
@@ -73,17 +73,17 @@ class Diagnostics(NamedTuple):
 class EvenHand(TermedLearner[SetPlan]):
     r"""The learner to use by default: no horizon, nothing to tune, a fraction of the regret.
 
-    Every query is one set of a size r drawn by fixed shares; it comes from a law over r-sets whose
-    marginals are :math:`\frac rK \pi`, :math:`\pi` being proportional to the merits, so that each
-    query adds :math:`\| \pi - \pi^* \|_1` to the fairness regret, whatever its size. A share
-    :math:`\delta` of the sets is drawn uniformly and the others so as to make up for it,
-    :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, no marginal is moved, and
+    Every query is one set of a size r drawn by fixed shares. Of all places an arm has the share
+    :math:`\pi_a / K`, :math:`\pi` being proportional to the merits, so that each query adds
+    :math:`\| \pi - \pi^* \|_1` to the fairness regret. A share :math:`\delta` of the places is in
+    sets drawn uniformly, as many of each size, and the others are drawn so as to make up for it,
+    :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, nobody's share is moved, and
     exploring is free. Merits rest on two estimates (:mod:`evenhand.learners.evidence`):
 
     * a model: what each arm brings alone, how gains shrink as sets fill up, and by how much more or
       less they do so for each arm;
-    * importance-weighted means by size and arm, right for any game, followed as far as they are
-      precise and the model is seen to be wrong.
+    * importance-weighted means by size and arm, right for any game, smoothed over sizes as far as
+      noise asks for it, and followed as far as they are precise and the model is seen to be wrong.
 
     This needs marginals between :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`, with
     :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms whose due marginal lies outside add
