@@ -39,7 +39,7 @@ def shop() -> ComeAndGo:
 def play(watch: bool = True) -> tuple[EvenHand, evenhand.Run, list[np.ndarray]]:
     """Let a learner fill the window, told of purchases 200 visitors late; note shares drawn by."""
     terms, shares = Terms(floors=FLOOR, unit="shares"), list[np.ndarray]()
-    learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=1)
+    learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=2)
 
     def note(batch: evenhand.Batch) -> None:
         assert isinstance(batch.exposure, Marginals)

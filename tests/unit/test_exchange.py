@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import combinations
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import evenhand
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture
 from evenhand.exchange import Batch, Ledger, Plan, PrefixPlan, Roster, SetPlan, shelf
+from evenhand.exchange import plan as plan_module
 from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, inference
 from evenhand.learners.means import Means
@@ -94,6 +96,18 @@ def test_plans_go_to_bytes_and_back(make):
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_plans_as_they_were_first_kept_are_read():
+    """One share of uniform sets for all sizes, in the header: rows that are out keep their law."""
+    plan = SetPlan(4, np.arange(M), K, MARGINALS.copy(), SIZES.copy(), np.full(K, 0.2))
+    head = plan_module.HEADER.pack(b"EHP1", 1, M, K, 4, 0.2, 0.0)
+    body = head + np.arange(M, dtype="<u4").tobytes() + MARGINALS.tobytes() + SIZES.tobytes()
+    twin = Plan.from_bytes(body + crc32(body).to_bytes(4, "little"))
+    assert twin.to_bytes() == plan.to_bytes()
+    short = body[:-8]
+    with pytest.raises(ValueError, match="its length is wrong"):
+        Plan.from_bytes(short + crc32(short).to_bytes(4, "little"))
 
 
 @plans

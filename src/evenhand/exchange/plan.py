@@ -20,6 +20,7 @@ HEADER = struct.Struct("<4sBIIqdd")  # mark, kind, m, k, number, two numbers of 
 MARK = b"EHP1"
 # codes of plans; prefixes add 1 if weighted, 2 if their sets are listed
 SETS, PREFIXES, FULL_SETS = 7, 2, 6
+ALIKE = 1  # sets of all sizes having the same share of uniform ones, as they were first kept
 LAWS_KEPT = 2**12  # arms up to which a plan keeps its laws: of many they would take much memory
 MaxEntropy = ConditionalPoisson | EnumeratedMaxEntropy
 
@@ -120,7 +121,10 @@ class Plan(ABC):
         if mark != MARK or not 1 <= k <= m or number < 0 or len(body) < start:
             raise ValueError("data must come from Plan.to_bytes, but its header is wrong")
         arms = np.frombuffer(body, "<u4", m, HEADER.size).astype(np.int64)
-        if kind == SETS:
+        if kind == ALIKE:
+            after = start + 8 * (m + k)
+            body = body[:after] + _packed(np.full(k, x)) + body[after:]
+        if kind in (SETS, ALIKE):
             return SetPlan.read(number, arms, k, y, body[start:])
         if kind == FULL_SETS:
             return FullSetPlan.read(number, arms, k, x, body[start:])
