@@ -176,7 +176,9 @@ def test_a_wrong_model_is_overruled(monkeypatch):
 
 def test_worthless_arms_are_found_and_cost_little():
     game = additive([0.0, 0.0, 0.0, 0.1, 0.15, 0.2, 0.2], noise=Bernoulli())
-    found, learners = zip(*(errors(game, 3, [1000, 30_000], s) for s in range(6)), strict=True)
+    # without watching, which takes chance for change once in some thirty such runs
+    runs = (errors(game, 3, [1000, 30_000], s, watch=False) for s in range(6))
+    found, learners = zip(*runs, strict=True)
     check_fallen(found, 0.6)
     for learner in learners:
         assert learner.marginals[:3].max() < 0.1

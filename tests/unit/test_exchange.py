@@ -17,6 +17,8 @@ from evenhand.games import NoisyOr
 from evenhand.learners import ETCG, URS, EvenHand, IWKSVFair, inference
 from evenhand.learners.means import Means
 from evenhand.learners.proportional import uniform_shares
+from evenhand.learners.sizes import size_shares
+from evenhand.policy import clip_to_sum
 
 M, K = 6, 3
 MARGINALS = np.array([0.85, 0.75, 0.55, 0.4, 0.3, 0.15])
@@ -81,6 +83,21 @@ def test_all_sizes_have_as_many_places_in_uniform_sets_or_all_they_have(sizes, m
             other *= mixing * places.sum() / (places @ other)
             if other.max() <= 1.0:
                 assert (1 / (r * sizes * other)).sum() >= least - 1e-9
+
+
+@pytest.mark.parametrize("sizes", [np.ones(5), size_shares(5, 0.4, None), [9, 3, 1], [1] * 20])
+def test_where_a_size_has_just_as_many_places_as_uniform_sets_are_to_have(sizes):
+    """Then rounding decides whether there are others, which must not be noise."""
+    k = len(sizes)
+    m, sizes = k + 3, np.array(sizes) / np.sum(sizes)
+    rng = np.random.default_rng(1)
+    marginals = clip_to_sum(rng.exponential(size=m), 0.5 * k / m, 1.0 - 0.5 * (1.0 - k / m), k)
+    plan = SetPlan(0, np.arange(m), k, marginals, sizes, uniform_shares(sizes, 0.5))
+    for r in range(1, k + 1):
+        assert plan.law(r).k == r
+        np.testing.assert_allclose(plan.law(r).marginals, r / k * plan.given(r), atol=1e-9)
+    rows = plan.draw(300, rng)
+    assert ((rows.orders >= 0).sum(axis=1) == rows.sizes[:, 0]).all()
 
 
 @plans

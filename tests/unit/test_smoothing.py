@@ -37,7 +37,7 @@ def some(k, n, seed):
 @pytest.mark.parametrize("bend", [0.0, 0.3, 40.0])
 def test_one_arm_after_the_other_is_the_formula(k, bend):
     gains, noise, share, steps = some(k, 6, k)
-    taken, relief, chance = contrast(gains, noise, share, steps, bend)
+    taken, relief, chance, far = contrast(gains, noise, share, steps, bend)
     q, r = spline(steps)
     for a in range(6):
         matrix = q.T @ np.diag(noise[:, a]) @ q + bend * r
@@ -47,12 +47,13 @@ def test_one_arm_after_the_other_is_the_formula(k, bend):
         assert relief[a] == pytest.approx(v @ solved[:, 1])
         likely = -0.5 * (np.linalg.slogdet(matrix)[1] + u @ solved[:, 0])
         assert chance[a] == pytest.approx(likely)
+        assert far[a] == pytest.approx(u @ solved[:, 0])
 
 
 def test_without_bends_gains_lie_on_a_line_and_with_large_ones_nothing_is_taken():
     gains, noise, share, steps = some(5, 4, 1)
     places = np.append(0.0, steps.cumsum())
-    taken, relief, _ = contrast(gains, noise, share, steps, 0.0)
+    taken, relief, _, _ = contrast(gains, noise, share, steps, 0.0)
     for a in range(4):
         line, cov = np.polyfit(places, gains[:, a], 1, w=noise[:, a] ** -0.5, cov="unscaled")
         assert share @ gains[:, a] - taken[a] == pytest.approx(share @ np.polyval(line, places))
@@ -96,7 +97,7 @@ def test_who_takes_bent_gains_for_lines_is_too_sure():
     """The check above can fail."""
     share = np.full(6, 1 / 6)
     true, seen, variance = curves(600, 8.0, 0.01, 2)
-    taken, relief, _ = contrast(seen, variance, share, 0.7 ** np.arange(5.0), 0.0)
+    taken, relief, _, _ = contrast(seen, variance, share, 0.7 ** np.arange(5.0), 0.0)
     z = (share @ (seen - true) - taken) / np.sqrt(share**2 @ variance - relief)
     assert np.sqrt(np.mean(z**2)) > 2.0
 
@@ -111,6 +112,32 @@ def test_little_is_taken_where_there_is_little_noise():
     ]
     assert taken[1] < 0.05 * taken[0]
     assert taken[2] < 0.05 * taken[1]
+
+
+@pytest.mark.parametrize("m", [30, 1000])
+def test_one_arm_that_bends_among_lines_is_left_as_it_is(m):
+    """Whether or not it is among those that tell how much gains bend."""
+    rng, share, steps = np.random.default_rng(6), np.full(5, 0.2), 0.8 ** np.arange(4.0)
+    places = np.append(0.0, steps.cumsum())
+    true = rng.normal(size=m) + places[:, None] * rng.normal(size=m)
+    true[2, 1] += 0.1
+    for scale, right in ((1e-3, False), (1e-7, True)):
+        noise = scale * np.array([[1.0], [20.0], [20.0], [20.0], [1.0]]) * np.ones((5, m))
+        seen = true + rng.normal(size=(5, m)) * np.sqrt(noise)
+        taken, relief = smooth(seen, noise, share, 0.8)
+        assert bool(taken[1] == 0.0) is right
+        z = (share @ (seen - true) - taken) / np.sqrt(share**2 @ noise - relief)
+        assert np.abs(z).max() < 5.0
+        assert np.mean(taken == 0.0) < 0.1
+
+
+def test_an_arm_of_much_noise_does_not_decide_how_much_others_bend():
+    share = np.full(6, 1 / 6)
+    true, seen, variance = curves(300, 2.0, 1e-3, 7)
+    variance[:, 0] = 1e6
+    taken, relief = smooth(seen, variance, share, 0.7)
+    z = (share @ (seen - true) - taken) / np.sqrt(share**2 @ variance - relief)
+    assert np.sqrt(np.mean(z[1:] ** 2)) == pytest.approx(1.0, abs=4 / np.sqrt(600))
 
 
 def test_how_much_gains_bend_is_told_by_few_arms_as_by_many():

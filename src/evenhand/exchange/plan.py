@@ -163,7 +163,8 @@ class SetPlan(Plan):
         """Return the law over sets of r arms."""
         law = self._laws.get(r)
         if law is None:
-            law = mixed_law(r / self.k * self.given(r), r, float(self.uniform[r - 1]))
+            rest = r / self.k * beside_uniform(self.marginals, self.k, self.mixing)
+            law = mixed_law(rest, r, float(self.uniform[r - 1]))
             if self.m <= LAWS_KEPT:
                 self._laws[r] = law
         return law
@@ -236,13 +237,15 @@ class FullSetPlan(Plan):
 
     def draw(self, n: int, rng: np.random.Generator) -> Rows:
         """Draw n rows: the same for the same plan and state of the generator."""
-        law = mixed_law(self.marginals, self.k, self.mixing)
-        return self.weigh(law.sample(n, rng), np.full((n, 1), self.k))
+        return self.weigh(self._law().sample(n, rng), np.full((n, 1), self.k))
+
+    def _law(self) -> Mixture[ConditionalPoisson] | Uniform:
+        rest = beside_uniform(self.marginals, self.k, self.mixing)
+        return mixed_law(rest, self.k, self.mixing)
 
     def weigh(self, orders: Ints, sizes: Ints) -> Rows:
         """Return rows of this plan that were drawn elsewhere, with their weights."""
-        law = mixed_law(self.marginals, self.k, self.mixing)
-        weights = np.exp(-law._log_prob(orders) - log_comb(self.m, self.k))
+        weights = np.exp(-self._law()._log_prob(orders) - log_comb(self.m, self.k))
         return Rows(orders, sizes, weights[:, None])
 
     def _numbers(self) -> tuple[int, float, float, bytes]:
@@ -304,16 +307,26 @@ def places_uniform(sizes: Floats, uniform: Floats) -> float:
     return float(places @ uniform / places.sum())
 
 
-def mixed_law(target: Floats, r: int, mixing: float) -> Mixture[ConditionalPoisson] | Uniform:
-    """Return a law over r-sets of which a share is uniform, and which has the target marginals."""
-    m = len(target)
+def beside_uniform(marginals: Floats, k: int, mixing: float) -> Floats:
+    """What sets that are not uniform give each arm (m,), scaled to sum to k, if there are any."""
     if mixing == 1.0:
+        return marginals
+    return np.clip((marginals - mixing * k / len(marginals)) / (1.0 - mixing), 0.0, 1.0)
+
+
+def mixed_law(rest: Floats, r: int, uniform: float) -> Mixture[ConditionalPoisson] | Uniform:
+    """Return a law over r-sets of which a share is uniform, and the others have marginals."""
+    m = len(rest)
+    if uniform == 1.0:
         return Uniform(m, r)
     if r == 1:  # any mixture of single arms is the same law
         with np.errstate(divide="ignore"):
-            return Mixture(ConditionalPoisson.from_log_weights(np.log(target), 1), 0.0)
-    rest = np.clip((target - mixing * r / m) / (1.0 - mixing), 0.0, 1.0)
-    return Mixture(ConditionalPoisson.fit(rest), mixing)
+            log = np.log((1.0 - uniform) * rest + uniform / m)
+        return Mixture(ConditionalPoisson.from_log_weights(log, 1), 0.0)
+    design = ConditionalPoisson.fit(rest)
+    if design.k != r:  # compiled code would look for members that are not there
+        raise ValueError(f"marginals of sets of {r} must sum to {r}, got {rest.sum()}")
+    return Mixture(design, uniform)
 
 
 def leave_room(marginals: Floats, k: int, mixing: float) -> bool:

@@ -76,7 +76,7 @@ class EvenHand(TermedLearner[SetPlan]):
     Every query is one set of a size r drawn by fixed shares. Of all places an arm has the share
     :math:`\pi_a / K`, :math:`\pi` being proportional to the merits, so that each query adds
     :math:`\| \pi - \pi^* \|_1` to the fairness regret. A share :math:`\delta` of the places is in
-    sets drawn uniformly, as many of each size, and the others are drawn so as to make up for it,
+    sets drawn uniformly, of each size alike, and the others are drawn so as to make up for it,
     :math:`\pi = (1-\delta) \rho + \delta K/M`: every set can be drawn, nobody's share is moved, and
     exploring is free. Merits rest on two estimates (:mod:`evenhand.learners.evidence`):
 

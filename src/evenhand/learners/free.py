@@ -105,7 +105,7 @@ def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floa
     if 2 < k < m and len(known):
         taken, relief = smooth(mean, variance, known, share, left)
         smoother[known] -= taken
-        less[known] -= relief
+        less[known] = np.maximum(less[known] - relief, 1e-12 * less[known])
     return merit, spread, smoother, less
 
 

@@ -83,14 +83,15 @@ def uniform_shares(sizes: Floats, mixing: float) -> Floats:
     """Share of uniform sets among those of each size (k,), where that of all places is ``mixing``.
 
     Each size has as many places in uniform sets as any other, or all that it has: weights are large
-    where uniform sets are few, and this makes the sum of variances over sizes least.
+    where uniform sets are few, and this makes the sum of variances over sizes nearly least.
     """
     places = sizes * np.arange(1.0, len(sizes) + 1.0)
     least_first = np.sort(places)
     rest = mixing * places.sum() - (least_first.cumsum() - least_first)
     levels = rest / np.arange(len(sizes), 0, -1)  # if those before have no others
     level = levels[np.argmax(least_first >= levels)]
-    return np.minimum(places, level) / places
+    shares = np.minimum(places, level) / places
+    return np.where(shares > 1.0 - 1e-9, 1.0, shares)  # hardly any others: none
 
 
 def queries_to_serve(queries: int, m: int) -> int:

@@ -11,19 +11,21 @@ gains with shares c is
 
 .. math:: c'g - c'VQ \, (Q'VQ + \kappa^2 R)^{-1} \, Q'g,
 
-which is :math:`c'g` itself where :math:`\kappa` is large or noise small: nothing is taken for
-granted in the end.
+which is :math:`c'g` itself where :math:`\kappa` is large or noise small. An arm that bends more
+than that allows, as one that needs others may do where most do not, is left as it is.
 """
 
 import numpy as np
+from scipy.special import chdtri
 
 from evenhand.typing import Floats, Ints, compiled
 
 FLATTEST = 1e-3  # the last step of saturation over the first, at least: smaller ones say the same
 # kappa^2, where R is to Q'VQ as it is on average: from next to nothing to next to no smoothing
-BENDS = np.concatenate([[0.0], 4.0 ** np.arange(-5.0, 12.0)])
+BENDS = np.concatenate([[0.0], 4.0 ** np.arange(-7.0, 12.0)])
 TELL = 256  # arms that are enough to tell how much gains bend
 SLIGHT = 1e-3  # what is less likely than this is left out
+ODD = 0.05  # chance that any arm is left as it is though all bend alike
 
 
 def smooth(
@@ -52,37 +54,45 @@ def smooth(
     few = np.ascontiguousarray(arms[:: -(-n // TELL)])
     bends = BENDS * _unit(noise[:, few], steps)
     total = np.array([contrast(gains, noise, few, share, steps, bend)[2].sum() for bend in bends])
+    total[np.isnan(total)] = -np.inf  # noise so unequal that digits do not suffice
     chance = np.exp(total - total.max())
     chance = np.where(chance > SLIGHT * chance.max(), chance, 0.0) / chance.sum()
     chance /= chance.sum()
-    taken, square, relief = np.zeros(n), np.zeros(n), np.zeros(n)
+    taken, square, relief, odd = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     for bend, part in zip(bends[chance > 0.0], chance[chance > 0.0], strict=True):
-        off, less, _ = contrast(gains, noise, arms, share, steps, bend)
+        off, less, _, far = contrast(gains, noise, arms, share, steps, bend)
         taken += part * off
         square += part * off * off
         relief += part * less
-    return taken, relief - (square - taken * taken)  # what is not known of kappa is noise, too
+        odd += part * far
+    relief -= square - taken * taken  # what is not known of kappa is noise, too
+    smooth = odd <= chdtri(k - 2, ODD / n)
+    return np.where(smooth, taken, 0.0), np.where(smooth, relief, 0.0)
 
 
 def _unit(noise: Floats, steps: Floats) -> float:
-    """How large second differences are by noise alone, over what they are for kappa 1."""
-    before, after = 1.0 / steps[:-1], 1.0 / steps[1:]
-    mean = noise.mean(axis=1)
-    by_noise = before**2 @ mean[:-2] + (before + after) ** 2 @ mean[1:-1] + after**2 @ mean[2:]
-    return float(by_noise / ((steps[:-1] + steps[1:]).sum() / 3.0))
+    """How large second differences are by noise alone, over what they are for kappa 1: the median.
+
+    Of arms and sizes: some arms may be new, and the last steps much smaller than the first.
+    """
+    before, after = 1.0 / steps[:-1, None], 1.0 / steps[1:, None]
+    by_noise = before**2 * noise[:-2] + (before + after) ** 2 * noise[1:-1] + after**2 * noise[2:]
+    return float(np.median(by_noise / ((steps[:-1] + steps[1:])[:, None] / 3.0)))
 
 
 @compiled
 def contrast(
     gains: Floats, noise: Floats, arms: Ints, share: Floats, steps: Floats, bend: float
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, Floats]:
     """For one kappa^2, what to take off means and variances (n,), and how likely the gains are.
+
+    Last, how far second differences are off, in squared standard errors: chi-square, k - 2.
 
     The matrix has two bands on each side; it is taken apart from the first row on, and both
     vectors that are to be solved for along with it. Their products are all that is needed.
     """
     k, n = len(gains), len(arms)
-    taken, relief, chance = np.zeros(n), np.zeros(n), np.zeros(n)
+    taken, relief, chance, off = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         a = arms[i]
         # of the last row and the one before: pivot, both vectors, weights of the difference
@@ -105,7 +115,8 @@ def contrast(
             v -= near * v1 + far * v2
             taken[i] += u * v / pivot
             relief[i] += v * v / pivot
+            off[i] += u * u / pivot
             chance[i] -= 0.5 * (np.log(pivot) + u * u / pivot)
             pivot2, u2, v2, last2 = pivot1, u1, v1, last1
             pivot1, u1, v1, middle1, last1, side1 = pivot, u, v, middle, last, near
-    return taken, relief, chance
+    return taken, relief, chance, off
