@@ -183,9 +183,10 @@ def even_hand_bound(
 
     .. math:: 17 (1+c) \frac K\nu \sqrt{\Sigma \Lambda_T} M^{1/3} T^{2/3}
         + 7 K (1 - \tfrac KM) M^{1/3} T^{2/3}
-        + 71 (1+c) \frac{K^2 R}{\nu M^{1/3}} \Lambda_T T^{1/3} + 2.2 K M + 3 K \alpha \log T
+        + 71 (1+c) \frac{K^2 R}{\nu M^{1/3}} \Lambda_T T^{1/3}
+        + 2.2 K M + 3 K \bigl( \tfrac M{\bar r} (1 + \log M) + 1 \bigr) + 3 K \alpha \log T
 
-    with :math:`\Sigma` = :func:`size_price`, R = :func:`largest_term` and
+    with :math:`\bar r` the mean size, :math:`\Sigma` = :func:`size_price`, R = :func:`largest_term` and
     :math:`\Lambda_T = \log(2 M I (I+1) (1+T) / \alpha)`, where I is :math:`\frac12 \log_2 T`
     rounded up, at least 1. It grows like :math:`T^{2/3}` up to logarithms, on every game with
     merits of at least 0 and a proportional policy of at most 1, if rewards are told before the next
@@ -223,7 +224,8 @@ def even_hand_bound(
     root = math.cbrt(horizon)
     growing = 17 * wide * k / value * math.sqrt(size_price(m, shares) * log) + 7 * k * (1 - k / m)
     second = 71 * wide * k * k * largest_term(m, shares) / (value * math.cbrt(m)) * log
-    start = 2.2 * k * m + 3 * k * alpha * math.log(horizon)
+    unseen = m / float(np.arange(1, k + 1) @ shares) * (1.0 + math.log(m)) + 1.0
+    start = 2.2 * k * m + 3 * k * unseen + 3 * k * alpha * math.log(horizon)
     return growing * math.cbrt(m) * root**2 + second * root + start
 
 

@@ -334,6 +334,7 @@ def test_the_bound_is_the_formula():
         + 7 * 5 * 0.75 * m ** (1 / 3) * 1e4
         + 71 * 1.25 * 25 * 20.0 / (value * m ** (1 / 3)) * log * 1e2
         + 2.2 * 5 * m
+        + 3 * 5 * (m / 2.0 * (1 + math.log(m)) + 1)
         + 3 * 5 * 0.05 * math.log(horizon)
     )
     assert even_hand_bound(m, horizon, sizes, value) == pytest.approx(expected)
