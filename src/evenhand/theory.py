@@ -189,8 +189,9 @@ def even_hand_bound(
     with :math:`\bar r` the mean size, :math:`\Sigma` = :func:`size_price`, R =
     :func:`largest_term` and :math:`\Lambda_T = \log(2 M I (I+1) (1+T) / \alpha)`, where I is
     :math:`\frac12 \log_2 T` rounded up, at least 1. It grows like :math:`T^{2/3}` up to
-    logarithms, on every game with merits of at least 0 and a proportional policy of at most 1, if rewards are told before the next
-    policy is made. The documentation's page on the theorem has the proof.
+    logarithms, on every game with merits of at least 0 and a proportional policy of at most 1, if
+    rewards are told before the next policy is made. The documentation's page on the theorem has
+    the proof.
 
     Parameters
     ----------
