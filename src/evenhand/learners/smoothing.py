@@ -21,10 +21,10 @@ from scipy.special import chdtri
 from evenhand.typing import Floats, Ints, compiled
 
 FLATTEST = 1e-3  # the last step of saturation over the first, at least: smaller ones say the same
-# kappa^2, where R is to Q'VQ as it is on average: from next to nothing to next to no smoothing
+# kappa^2, where R is to Q'VQ as it is in the middle: from next to nothing to next to no smoothing
 BENDS = np.concatenate([[0.0], 4.0 ** np.arange(-7.0, 12.0)])
 TELL = 256  # arms that are enough to tell how much gains bend
-SLIGHT = 1e-3  # what is less likely than this is left out
+SLIGHT = 1e-3  # what is less likely than this, beside the likeliest, is left out
 ODD = 0.05  # chance that any arm is left as it is though all bend alike
 
 
@@ -56,7 +56,7 @@ def smooth(
     total = np.array([contrast(gains, noise, few, share, steps, bend)[2].sum() for bend in bends])
     total[np.isnan(total)] = -np.inf  # noise so unequal that digits do not suffice
     chance = np.exp(total - total.max())
-    chance = np.where(chance > SLIGHT * chance.max(), chance, 0.0) / chance.sum()
+    chance[chance < SLIGHT] = 0.0
     chance /= chance.sum()
     taken, square, relief, odd = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     for bend, part in zip(bends[chance > 0.0], chance[chance > 0.0], strict=True):
@@ -66,8 +66,8 @@ def smooth(
         relief += part * less
         odd += part * far
     relief -= square - taken * taken  # what is not known of kappa is noise, too
-    smooth = odd <= chdtri(k - 2, ODD / n)
-    return np.where(smooth, taken, 0.0), np.where(smooth, relief, 0.0)
+    alike = odd <= chdtri(k - 2, ODD / n)
+    return np.where(alike, taken, 0.0), np.where(alike, relief, 0.0)
 
 
 def _unit(noise: Floats, steps: Floats) -> float:
