@@ -67,7 +67,7 @@ $(CORE): pyproject.toml
 	touch $(CORE)
 
 $(COMPILED): $(CORE)
-	$(BIN)/python -c "from evenhand.learners import EvenHand; EvenHand(m=6, k=3, seed=1).warm()"
+	$(BIN)/python -c "from evenhand.learners import EvenHand as A, FullSets as B; [kind(6, 3, seed=1).warm() for kind in (A, B)]"
 	touch $(COMPILED)
 
 $(READY): $(CORE)

@@ -75,6 +75,15 @@ class Service:
         finally:
             connection.close()
 
+    def change(self, experiment, body, wait=60.0):
+        """Send a change; return what became of it, also where that takes longer than a request."""
+        status, said = self.call("POST", f"{experiment}/changes", body)
+        end = time.monotonic() + wait
+        while status == 202 and time.monotonic() < end:
+            time.sleep(0.05)
+            status, said = self.call("GET", f"{experiment}/changes/{said['id']}")
+        return status, said
+
     def children(self):
         """Process ids of the children, by what they are; not those that have just ended."""
         found, me = {}, self.process.pid

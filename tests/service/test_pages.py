@@ -173,7 +173,7 @@ def test_odd_addresses_are_answered_kindly(inside, home):
 
 
 def test_audit_and_plans_are_exported(service, inside, home):
-    service.call("POST", "/v1/experiments/pages/changes", {"call": "add", "arms": ["=1+1"]})
+    service.change("/v1/experiments/pages", {"call": "add", "arms": ["=1+1"]})
     status, headers, text = inside.send("GET", f"{home}/audit.csv")
     assert (status, headers["content-type"]) == (200, "text/csv; charset=utf-8")
     assert "=1+1 joined" in text

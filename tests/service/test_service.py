@@ -136,25 +136,25 @@ def test_what_is_learnt_can_be_read(service, x):
 def test_changes_take_hold_within_a_second(service):
     x = experiment(service, "changing")
     ask(service, x, 50)  # leases, and rows in memory
-    status, said = service.call("POST", f"{x}/changes", {"call": "retire", "arms": ["ada"]})
+    status, said = service.change(x, {"call": "retire", "arms": ["ada"]})
     assert (status, said["done"]) == (200, True)
     time.sleep(1.0)
     assert all("ada" not in row["arms"] for row in ask(service, x, 300))
     change = {"call": "add", "arms": ["gil"]}
-    assert service.call("POST", f"{x}/changes", change)[0] == 200
+    assert service.change(x, change)[0] == 200
     shares = {name: 0.0125 for name in [*ARMS[1:]]} | {"gil": 1 - 0.0125 * 5}
-    status, said = service.call("POST", f"{x}/changes", {"call": "shares", "shares": shares})
+    status, said = service.change(x, {"call": "shares", "shares": shares})
     assert status == 409  # gil cannot have more than half of the places of two
     shares = {name: 0.11 for name in [*ARMS[1:]]} | {"gil": 0.45}
-    status, said = service.call("POST", f"{x}/changes", {"call": "shares", "shares": shares})
+    status, said = service.change(x, {"call": "shares", "shares": shares})
     assert status == 200, said
     time.sleep(1.0)
     rows = ask(service, x, 900)
     full = [row["arms"] for row in rows if len(row["arms"]) == 2]
     share = sum("gil" in arms for arms in full) / len(full)
     assert abs(share - 0.9) < 4 * (0.9 * 0.1 / len(full)) ** 0.5
-    assert service.call("POST", f"{x}/changes", {"call": "terms", "terms": None})[0] == 200
-    status, said = service.call("POST", f"{x}/changes", {"call": "retire", "arms": ["nobody"]})
+    assert service.change(x, {"call": "terms", "terms": None})[0] == 200
+    status, said = service.change(x, {"call": "retire", "arms": ["nobody"]})
     assert (status, "nobody" in said["detail"]) == (404, True)
 
 
