@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.designs import ConditionalPoisson, Mixture
+from evenhand.designs.mixture import fill_rows
 from evenhand.exchange import SetPlan
 from evenhand.testing.statistics import check_frequencies, count_sets
 
@@ -67,6 +68,18 @@ def test_weights_are_those_of_rows_drawn_elsewhere(way):
         )
         expected = law.marginals[some.orders[:, :r]] / (sets * chance)[:, None]
         np.testing.assert_allclose(some.weights[:, :r], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("odds", [0.0, np.inf])
+def test_weights_are_right_where_products_leave_the_range_of_floats(odds):
+    law = plan_of(*MARGINALS["by a table"]).law(3)
+    numbers, rows = np.random.default_rng(8).random(50), np.arange(50)
+    orders, weights, expected = np.empty((50, 3), np.int64), np.empty((50, 3)), np.empty((50, 3))
+    law._fill(rows, numbers, np.random.default_rng(7), orders, expected)
+    level = np.log(10.0) - law.design.log_normaliser
+    what = law.design.arm_table, np.full(5, odds), law.design.log_weights, level, law.eta
+    fill_rows(*what, law.marginals, 3, rows, numbers, orders, weights)
+    np.testing.assert_allclose(weights, expected, rtol=1e-12)
 
 
 def test_a_row_hangs_on_its_own_number_alone():

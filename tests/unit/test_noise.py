@@ -220,5 +220,5 @@ def scattered():
 def test_variances_of_weighted_means_go_with_what_noise_is_known_to_be(monkeypatch):
     np.testing.assert_allclose(scattered(), 1.0, atol=0.25)
     # negative control: as they were when sets were told, the first few sets would be all there is
-    monkeypatch.setattr(evidence, "typical_noise", lambda forecast, low: np.ones((2, 8)))
+    monkeypatch.setattr(evidence, "renoise", lambda *given: None)
     assert np.median(scattered()) > 3.0

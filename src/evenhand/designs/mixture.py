@@ -79,7 +79,9 @@ class Mixture(ExplicitDesign, Generic[D]):
         design = self.design
         if isinstance(design, ConditionalPoisson) and (table := design.arm_table) is not None:
             level = log_comb(self.m, self.k) - design.log_normaliser
-            law = table, design.log_weights, level, self.eta
+            with np.errstate(over="ignore"):
+                odds = np.exp(design.log_weights + level / self.k)
+            law = table, odds, design.log_weights, level, self.eta
             fill_rows(*law, self.marginals, self.k, rows, numbers, orders, weights)
         else:
             super()._fill(rows, numbers, rng, orders, weights)
@@ -110,6 +112,7 @@ def fill_singles(table: Words, rows: Ints, numbers: Floats, orders: Ints, weight
 @compiled
 def fill_rows(
     table: Words,
+    odds: Floats,
     log_weights: Floats,
     level: float,
     eta: float,
@@ -122,28 +125,35 @@ def fill_rows(
 ) -> None:
     """Draw a k-set and its importance weights into each of some rows, by the row's own number.
 
-    Draws from the ``table`` are repeated until all differ, as those of the design are; ``level`` is
-    the logarithm of the chance of a set whose log weights sum to 0, over that of a uniform one.
+    Draws from the ``table`` are repeated until all differ, as those of the design are. How many
+    times likelier a set is than a uniform one is the product of its arms' ``odds``; where that is
+    beyond the range of floats, it is worked out by logarithms, of which ``level`` is that of a set
+    whose log weights sum to 0.
     """
     m, width, bits = len(marginals), orders.shape[1], alias_bits(table)
     seen, trial = np.zeros(m, np.int64), 0
     for place in rows:
         i = np.uintp(place)
         word, state = draw_row_word(start_row(numbers[i]))
-        plain, total, r = uniform(word) < eta, level, 0
+        plain, times, r = uniform(word) < eta, 1.0, 0
         trial += 1
         while r < k:
             word, state = draw_row_word(state)
             arm = np.uintp(uniform(word) * m) if plain else np.uintp(draw_alias(table, bits, word))
             if seen[arm] == trial:
                 if not plain:
-                    trial, total, r = trial + 1, level, 0
+                    trial, times, r = trial + 1, 1.0, 0
                 continue
             seen[arm] = trial
-            total += log_weights[arm]
+            times *= odds[arm]
             orders[i, r] = arm
             r += 1
-        share = m / (k * (eta + (1.0 - eta) * math.exp(total)))
+        if not 0.0 < times < np.inf:
+            total = level
+            for r in range(k):
+                total += log_weights[np.uintp(orders[i, r])]
+            times = math.exp(total)
+        share = m / (k * (eta + (1.0 - eta) * times))
         for r in range(k):
             weights[i, r] = share * marginals[np.uintp(orders[i, r])]
         for r in range(k, width):

@@ -11,7 +11,6 @@ numbers (:mod:`evenhand.learners.model`) does so with less noise and some bias.
 :meth:`Evidence.estimate` puts the two together, as :mod:`evenhand.learners.inference` says.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
-from evenhand.learners.free import Free, by_size, free_merits, typical_noise
+from evenhand.learners.free import Free, free_merits, renoise
 from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.intake import Means, add_rewards, linearised
 from evenhand.learners.model import Forecast, Kept, Sums
@@ -136,8 +135,8 @@ class Evidence:
     @property
     def effective(self) -> Floats:
         """(k, m) by size and arm, how many equally weighted rewards the weighted ones are worth."""
-        every = [s[:, [0, 2]].T for s in by_size(self.weighted, self.carried, self.expected)]
-        larger = [w * (w / np.where(square > 0.0, square, 1.0)) for w, square in every]
+        every = self.weighted + self.carried if len(self.carried) else self.weighted
+        larger = [s[:, 0] * (s[:, 0] / np.where(s[:, 2] > 0.0, s[:, 2], 1.0)) for s in every]
         return np.stack([self.singles[:, 0], *larger])
 
     @property
@@ -252,8 +251,7 @@ class Evidence:
         if not self.keeping:
             self._move(found.forecast)
         for sums in (self.weighted, self.carried):
-            for cells, change in zip(sums, self._noisier(found.forecast), strict=False):
-                cells[:, 3] *= change
+            renoise(sums, found.forecast, self.forecast, self.low)
         self._use(found.forecast, found.hyper)
         if not self.keeping:
             # set i of n keeps weight i/n: early surprises are those of poor forecasts
@@ -388,20 +386,9 @@ class Evidence:
             fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))
         return fit, sums.join(self.sums).saturation
 
-    def _noisier(self, forecast: Forecast) -> Iterator[Floats]:
-        """By size from 2 on, how much more rewards scatter by another forecast (m,).
-
-        What sets scattered by when they were told was read off the forecast of that time, and the
-        first few of all would outweigh thousands that came when noise was known.
-        """
-        noises = (typical_noise(one, self.low) for one in (forecast, self.forecast))
-        for now, before in zip(*noises, strict=True):
-            yield now / before
-
     def _free(self, forecast: Forecast) -> Free:
-        every = by_size(self.weighted, self.carried, forecast.expected)
-        larger = zip(every, self._noisier(forecast), strict=True)
-        return free_merits(self.singles, larger, forecast, self.low, inference.BELIEFS.few)
+        means, noises = (self.weighted, self.carried), (forecast, self.forecast)
+        return free_merits(self.singles, *means, *noises, self.low, inference.BELIEFS.few)
 
 
 def warm() -> None:

@@ -1,13 +1,12 @@
 """Means over the sets of a size that hold an arm, without any model of what sets bring."""
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.learners.model import EDGE, Forecast, binary_variance
 from evenhand.learners.smoothing import smooth
-from evenhand.typing import Floats
+from evenhand.typing import Floats, compiled, part
 
 
 class Free(NamedTuple):
@@ -31,58 +30,97 @@ class Free(NamedTuple):
     level_variance: float
 
 
-def by_size(weighted: Floats, carried: Floats, expected: Floats) -> Iterator[Floats]:
-    """Sums (m, 4) of weighted means by size, those carried over completed by what is expected."""
-    if not len(carried):
-        yield from weighted
-    for sums, more, mean in zip(weighted, carried, expected[1:], strict=False):
-        every = sums + more
-        every[:, 1] += more[:, 0] * mean
-        yield every
-
-
-def typical_noise(forecast: Forecast, low: float) -> Iterator[Floats]:
-    """By size from 2 on, variance (m,) that rewards of sets with each arm have, at their mean."""
-    m, worth, own = len(forecast.worth), forecast.worth, forecast.own * forecast.worth
-    edge = np.maximum(forecast.edge, EDGE)
-    most, other_worths, others_own = 1.0 - edge, worth.sum() - worth, own.sum() - own
-    for r, expected in enumerate(forecast.expected[1:], start=2):
-        held = np.minimum(np.maximum(expected - low, edge), most)
-        others = (r - 1.0) / max(m - 1, 1)
-        ratio = own + others * others_own
-        ratio /= worth + others * other_worths
-        yield (forecast.noise[0] + forecast.noise[1] * held * (1.0 - held)) * ratio
-
-
 def free_merits(
     singles: Floats,
-    larger: Iterable[tuple[Floats, Floats]],
-    forecast: Forecast,
+    weighted: Floats,
+    carried: Floats,
+    now: Forecast,
+    before: Forecast,
     low: float,
     few: float,
 ) -> Free:
     """Merits for which the forecast need not be right.
 
-    ``larger`` are the sums (m, 4) of weighted means of each size from 2 on, and how many times the
-    variance (m,) they were taken in with is that of now: one after the other, since all of them at
-    once take much memory where there are many arms.
+    ``weighted`` and ``carried`` are as in :class:`~evenhand.learners.evidence.Evidence`: rewards in
+    the latter go with the forecast of now, and variances of both were taken in with that before.
     """
-    k, m = forecast.expected.shape
-    mean, variance = forecast.expected.copy(), np.full((k, m), np.inf)
+    k, m = now.expected.shape
+    mean, variance = now.expected.copy(), np.full((k, m), np.inf)
     n, alone = singles[:, 0], singles[:, 0] > 0.0
-    noise = forecast.noise[0] + forecast.noise[1] * binary_variance(forecast.worth, low)
-    mean[0] = forecast.worth
+    noise = now.noise[0] + now.noise[1] * binary_variance(now.worth, low)
+    mean[0] = now.worth
     np.divide(singles[:, 1], n, out=mean[0], where=alone)
-    np.divide(forecast.own * noise * (n + few), n * n, out=variance[0], where=alone)
-    for r, (sums, noisier) in enumerate(larger, start=1):
-        w, wz, w2, w2v = sums.T
-        seen = w > 0.0
-        square = np.where(seen, w * w, 1.0)
-        np.divide(wz, w, out=mean[r], where=seen)
-        np.divide(w2v * noisier * (1.0 + few * w2 / square), square, out=variance[r], where=seen)
-    level = _level(mean[-1], forecast.expected[-1], variance[-1], k)
-    left = 1.0 - forecast.gamma * float(forecast.worth.mean())
+    np.divide(now.own * noise * (n + few), n * n, out=variance[0], where=alone)
+    fill_larger(weighted, carried, now, before, low, few, mean, variance)
+    level = _level(mean[-1], now.expected[-1], variance[-1], k)
+    left = 1.0 - now.gamma * float(now.worth.mean())
     return Free(*_together(mean, variance, left), *level)
+
+
+@compiled
+def fill_larger(
+    weighted: Floats,
+    carried: Floats,
+    now: Forecast,
+    before: Forecast,
+    low: float,
+    few: float,
+    mean: Floats,
+    variance: Floats,
+) -> None:
+    """Write means of sets of two arms and more, and their variances, where an arm was seen."""
+    sizes, m, _ = weighted.shape
+    totals, earlier = weigh_all(now), weigh_all(before)
+    for r in range(2, sizes + 2):
+        for a in range(m):
+            w, wz, w2, w2v = weighted[r - 2, a]
+            if len(carried):
+                more = carried[r - 2, a]
+                w, w2, w2v = w + more[0], w2 + more[2], w2v + more[3]
+                wz += more[1] + more[0] * now.expected[r - 1, a]
+            if w > 0.0:
+                w2v *= typical_noise(now, totals, low, r, a) / typical_noise(
+                    before, earlier, low, r, a
+                )
+                mean[r - 1, a] = wz / w
+                variance[r - 1, a] = w2v * (1.0 + few * w2 / (w * w)) / (w * w)
+
+
+@compiled
+def renoise(sums: Floats, now: Forecast, before: Forecast, low: float) -> None:
+    """Let sums of weighted means (k - 1, m, 4) have the variances that another forecast gives.
+
+    What sets scattered by when they were told was read off the forecast of that time, and the
+    first few of all would outweigh thousands that came when noise was known.
+    """
+    sizes, m, _ = sums.shape
+    totals, earlier = weigh_all(now), weigh_all(before)
+    for r in range(2, sizes + 2):
+        for a in range(m):
+            change = typical_noise(now, totals, low, r, a)
+            sums[r - 2, a, 3] *= change / typical_noise(before, earlier, low, r, a)
+
+
+@part
+def weigh_all(forecast: Forecast) -> tuple[float, float]:
+    """Sum of all worths, and of these times the arms' own ratios."""
+    worths = owns = 0.0
+    for a in range(len(forecast.worth)):
+        worths += forecast.worth[a]
+        owns += forecast.own[a] * forecast.worth[a]
+    return worths, owns
+
+
+@part
+def typical_noise(
+    forecast: Forecast, totals: tuple[float, float], low: float, r: int, a: int
+) -> float:
+    """Variance that rewards of r-sets with an arm have, at their mean."""
+    worth, edge, noise = forecast.worth[a], max(forecast.edge[a], EDGE), forecast.noise
+    own, others = forecast.own[a] * worth, (r - 1.0) / max(len(forecast.worth) - 1, 1)
+    held = min(max(forecast.expected[r - 1, a] - low, edge), 1.0 - edge)
+    ratio = (own + others * (totals[1] - own)) / (worth + others * (totals[0] - worth))
+    return (noise[0] + noise[1] * held * (1.0 - held)) * ratio
 
 
 def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floats, Floats, Floats]:

@@ -74,6 +74,9 @@ def add_rewards(
         cell[3] += square * y
         cell[4] += square * square
     largest, free = 0.0, len(weighted) > 0
+    c0, c1 = curve[0], curve[1]
+    s0, s1, s2, s3, s4 = scatter[0], scatter[1], scatter[2], scatter[3], scatter[4]
+    w0, w1 = weight[0], weight[1]
     for place in range(many):
         i = large[place]
         r, y = sizes[i, 0], rewards[i, 0]
@@ -139,17 +142,20 @@ def add_rewards(
             cell[10] += eta * (along - r)
             cell[11] += x * slope
             cell[12] += eta * slope
-        curve[0] += slope * slope * share
-        curve[1] += slope * error * share
+        c0 += slope * slope * share
+        c1 += slope * error * share
         saturation[r - 1, 0] += r
         saturation[r - 1, 1] += r - along
-        scatter[0] += common
-        scatter[1] += q * common
-        scatter[2] += q * q * common
-        scatter[3] += error * error * common
-        scatter[4] += q * error * error * common
-        weight[0] += 1.0
-        weight[1] += 1.0
+        s0 += common
+        s1 += q * common
+        s2 += q * q * common
+        s3 += error * error * common
+        s4 += q * error * error * common
+        w0 += 1.0
+        w1 += 1.0
+    curve[0], curve[1] = c0, c1
+    scatter[0], scatter[1], scatter[2], scatter[3], scatter[4] = s0, s1, s2, s3, s4
+    weight[0], weight[1] = w0, w1
     return some + many, largest
 
 

@@ -215,15 +215,9 @@ def expectations(
     m, k = len(worth), len(met)
     left = np.maximum(1.0 - gamma * worth, LEAST)
     table = mean_products(left, k)
-    expected, mean, lower = np.empty((k, m)), np.zeros(m), np.zeros(m)
-    for r in range(k):  # one after the other: all sizes at once take much memory
-        p = table[:, r]
-        loss = extra + r / max(m - 1, 1) * (extra.sum() - extra)
-        expected[r] = (1.0 - left * p) / gamma - met[r] * loss
-        mean += p
-        lower += (r + 1) * p * (r < k - 1)
+    expected, mean, lower = add_up_sizes(table, left, extra, gamma, met)
     mean, lower = mean / k, lower / k
-    del table, p
+    del table
     crowd = gamma * lower
     value = found * mean - extra * (1.0 - mean) - found * extra.mean() * crowd
     step = 1e-3 * gamma
@@ -232,3 +226,23 @@ def expectations(
     own = mean - extra.mean() * crowd - all_x
     bend = (worth + extra) * (steeper - mean) / step
     return expected, Merits(value, own, mean - 1.0, all_x, all_eta, bend)
+
+
+@compiled
+def add_up_sizes(
+    table: Floats, left: Floats, extra: Floats, gamma: float, met: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return ``expected`` (k, m), and sums over r < K of p_r and of r p_(r-1) (m,)."""
+    m, k = table.shape
+    expected, mean, lower = np.empty((k, m)), np.zeros(m), np.zeros(m)
+    total = 0.0
+    for a in range(m):
+        total += extra[a]
+    for a in range(m):
+        for r in range(k):
+            p = table[a, r]
+            loss = extra[a] + r / max(m - 1, 1) * (total - extra[a])
+            expected[r, a] = (1.0 - left[a] * p) / gamma - met[r] * loss
+            mean[a] += p
+            lower[a] += (r + 1) * p if r < k - 1 else 0.0
+    return expected, mean, lower

@@ -1,7 +1,7 @@
 r"""The normal posterior of the model's parameters: information that is known only in part, solved.
 
 The information A of larger sets, :math:`\sum g g' / v`, is a matrix of all pairs of arms. Kept are
-its blocks D, one per arm (less what arms share, see ``_own_part``), and its products AW with four
+its blocks D, one per arm (less what arms share, see ``own_part``), and its products AW with four
 directions W: all worths together, worths in the proportions of a reference, all extra losses
 together, and the curvature. Pairs of arms meet as chance has it, so the rest of the matrix carries
 little. The matrix of this form that is right along W and like D elsewhere,
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand.learners.model import DIRECTIONS, Merits, Sums
-from evenhand.typing import Floats, Ints
+from evenhand.typing import Floats, Ints, compiled
 
 TINY = 1e-300
 RIDGE = 1e-10  # relative: a combination of directions with less than this along it counts as none
@@ -40,7 +40,7 @@ class Information:
         self.along[:, :m], self.along[:, m:-1] = cells[:, 5::2].T, cells[:, 6::2].T
         self.along[:, -1] = self.directions[:, :-1] @ self.along[3, :-1]
         self.along[3, -1] = up * sums.curve[0]
-        self.blocks = _own_part(cells)
+        self.blocks = own_part(cells)
         self.curve = self.along[3, -1]
         # D + sides' SIGNS sides
         self.sides = _roots(self.directions, self._diagonal(self.directions), self.along)
@@ -69,12 +69,24 @@ class Information:
 
 def _blockwise(blocks: tuple[Floats, Floats, Floats], curve: float, vectors: Floats) -> Floats:
     """Products (..., 2m + 1) of a matrix of blocks, one per arm, and of the curvature's."""
-    m, (xx, xe, ee) = len(blocks[0]), blocks
-    x, eta, result = vectors[..., :m], vectors[..., m:-1], np.empty_like(vectors)
-    np.add(xx * x, xe * eta, out=result[..., :m])
-    np.add(xe * x, ee * eta, out=result[..., m:-1])
-    result[..., -1] = curve * vectors[..., -1]
+    result = np.empty_like(vectors)
+    width = vectors.shape[-1]
+    multiply(*blocks, curve, vectors.reshape(-1, width), result.reshape(-1, width))
     return result
+
+
+@compiled
+def multiply(
+    xx: Floats, xe: Floats, ee: Floats, curve: float, vectors: Floats, result: Floats
+) -> None:
+    """Write the products of rows (n, 2m + 1) with such a matrix."""
+    m = len(xx)
+    for i in range(len(vectors)):
+        x, eta, by_x, by_eta = vectors[i, :m], vectors[i, m:], result[i, :m], result[i, m:]
+        for a in range(m):
+            by_x[a] = xx[a] * x[a] + xe[a] * eta[a]
+            by_eta[a] = xe[a] * x[a] + ee[a] * eta[a]
+        result[i, 2 * m] = curve * vectors[i, 2 * m]
 
 
 def _roots(directions: Floats, *products: Floats) -> Floats:
@@ -88,25 +100,34 @@ def _roots(directions: Floats, *products: Floats) -> Floats:
     return roots.reshape(-1, directions.shape[1])
 
 
-def _own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
+@compiled
+def own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
     """Blocks of the arms without what they share with all others.
 
     If arms meet as chance has it, what they share is f f' with row sums f_a (F - f_a): it is in
     the directions already, and taken off the blocks, up to a share that keeps them positive.
     """
-    xx, xe, ee = cells[:, 0], cells[:, 1], cells[:, 2]
-    fx, fe = cells[:, 5] - xx, cells[:, 6] - xe
-    total = float(fx.sum())
-    if total <= 0.0:
-        return xx, xe, ee
-    square, squares = total, float(fx @ fx)
-    for _ in range(8):
+    m, total, squares = len(cells), 0.0, 0.0
+    blocks = np.empty((3, m))
+    for a in range(m):
+        fx = cells[a, 5] - cells[a, 0]
+        total += fx
+        squares += fx * fx
+    square = total
+    for _ in range(8 if total > 0.0 else 0):
         square = total + squares / square
-    det = np.maximum(xx * ee - xe * xe, 0.0)
-    share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
-    most = np.where(det > 1e-12 * xx * ee, 0.95 * det * square, 0.0)
-    part = most / (np.maximum(share, most) + TINY) / square
-    return xx - part * fx * fx, xe - part * fx * fe, ee - part * fe * fe
+    for a in range(m):
+        xx, xe, ee = cells[a, 0], cells[a, 1], cells[a, 2]
+        fx, fe, part = cells[a, 5] - xx, cells[a, 6] - xe, 0.0
+        if total > 0.0:
+            det = max(xx * ee - xe * xe, 0.0)
+            share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
+            most = 0.95 * det * square if det > 1e-12 * xx * ee else 0.0
+            part = most / (max(share, most) + TINY) / square
+        blocks[0, a] = xx - part * fx * fx
+        blocks[1, a] = xe - part * fx * fe
+        blocks[2, a] = ee - part * fe * fe
+    return blocks[0], blocks[1], blocks[2]
 
 
 class Posterior:
