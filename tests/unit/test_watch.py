@@ -10,7 +10,8 @@ import evenhand
 from evenhand.exchange import Rows
 from evenhand.games import NoisyOr, SetFunction
 from evenhand.games.noise import Bernoulli
-from evenhand.learners import EvenHand
+from evenhand.lab.games import build_game
+from evenhand.learners import EvenHand, moves
 from evenhand.learners.columns import moments
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.moves import FEW, LIKELY, Moved, alone_moved, held, moved_lately, variance_at
@@ -64,6 +65,46 @@ def test_rewards_that_spread_more_than_forecast_count_for_less():
     assert alone_moved(noisy(0.02, 0.0), sums_of(sides)).squares == pytest.approx(far / 2)
 
 
+def test_a_reward_that_is_far_off_is_no_change_where_most_are_the_same():
+    """By the noise of all rewards it would be one; that of its own side says that it is not."""
+    quiet, limit = noisy(1e-6, 0.0), 2 * np.log(2 * 60 * 20_000)
+    before, jump, shift = np.full(300, 0.02), np.repeat([0.04, 0.02], [1, 5]), np.full(6, 0.04)
+    once = alone_moved(quiet, sums_of([[before], [jump]]))
+    assert once.squares[0, 0] < 6 < limit < once.loosely[0, 0]
+    moved = alone_moved(quiet, sums_of([[before], [shift]]))
+    assert limit < moved.squares[0, 0] == pytest.approx(moved.loosely[0, 0])
+
+
+def test_one_arm_alone_does_not_make_all_of_them_move():
+    quiet = noisy(1e-6, 0.0)
+    sums = sums_of([[np.full(300, 0.02)], [np.full(6, 0.04)]])
+    for exact in (True, False):
+        found = alone_moved(quiet, sums, most=30.0, exact=exact)
+        assert found.loosely[0, 0] > 1000
+        assert found.sums.tolist() == [[30.0], [0.0]]
+
+
+def alarms():
+    """How often chance was taken for change where few nodes ever spread, and these seldom."""
+    nodes = {"kind": "stand-in-cut", "nodes": 60, "p": 0.02}
+    game = build_game(nodes, 5, horizon=1, replication=1, seed=1).game
+    return sum(play(EvenHand(60, 5, seed=s), game, 20_000, s)._watch.cuts for s in (2, 6))
+
+
+def test_chance_is_not_taken_for_change_where_rewards_are_seldom_far_off(monkeypatch):
+    assert alarms() == 0
+    # negative control: by the noise of both sides together
+    excess = moves._excess
+    monkeypatch.setattr(
+        moves, "_excess", lambda seen, forecast: excess(sum_of_sides(seen), sum_of_sides(forecast))
+    )
+    assert alarms() > 0
+
+
+def sum_of_sides(x):
+    return x.sum(axis=0) if x.ndim == 3 else x
+
+
 def entropy(mean):
     return sum(p * np.log(p) for p in (mean, 1 - mean) if p > 0)
 
@@ -72,7 +113,7 @@ def entropy(mean):
 def test_of_rewards_of_0_or_1_it_is_the_likelihood_ratio(ones):
     """For a hundred rewards before and after; a rare reward counts as it should."""
     rewards = [[np.repeat([1.0, 0.0], [n, 100 - n])] for n in ones]
-    ((found,),), _ = alone_moved(noisy(0.0, 1.0), sums_of(rewards))
+    found = alone_moved(noisy(0.0, 1.0), sums_of(rewards)).squares[0, 0]
     apart = sum(100 * entropy(n / 100) for n in ones) - 200 * entropy(sum(ones) / 200)
     assert found == pytest.approx(2 * apart, rel=0.05)
 
@@ -112,9 +153,11 @@ def test_limits_are_passed_as_rarely_as_they_say():
 def test_arms_that_changed_at_once_are_found_together():
     limits = Limits(30.0, 60.0, 8.0)
     moved = np.array([[3.0, 2.0, 1.0, 0.0, 1.0], [20.0, 15.0, 25.0, 9.0, 2.0], [35.0, 1, 1, 1, 9]])
-    found = _first(moved, moved.sum(axis=1), limits)
+    moved = Moved(moved, moved, np.zeros(0))
+    found = _first(moved, moved.squares.sum(axis=1), limits)
     assert found.tolist() == [3, 2, 2, 2, 0]  # by itself, with the others, and not at all
-    assert _first(moved, moved.sum(axis=1), limits._replace(all=80.0)).tolist() == [3, 0, 0, 0, 0]
+    high = limits._replace(all=80.0)
+    assert _first(moved, moved.squares.sum(axis=1), high).tolist() == [3, 0, 0, 0, 0]
 
 
 # ---- stretches ----
@@ -258,7 +301,7 @@ def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
 def test_what_arms_move_alike_does_not_count():
     watch = Watch(4, 3, SIZES)
     errors = np.array([[1.0, 2.0, 0.5], [3.0, 3.0, 3.0]]), np.array([[1.5], [3.0]])
-    moved = [Moved(e**2, np.stack([(e**2).sum(axis=1), e.sum(axis=1)])) for e in errors]
+    moved = [Moved(e**2, e**2, np.stack([(e**2).sum(axis=1), e.sum(axis=1)])) for e in errors]
     every = np.concatenate(errors, axis=1)
     np.testing.assert_allclose(watch._together(moved), 4 * every.var(axis=1))
 

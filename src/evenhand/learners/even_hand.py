@@ -128,7 +128,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 10
+    trajectory = 11
     evidence: Evidence
 
     def __init__(

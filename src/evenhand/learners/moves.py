@@ -45,26 +45,32 @@ def moved_lately(evidence: Evidence, before: Floats) -> bool:
 class Moved(NamedTuple):
     """How far arms have moved at each boundary (l - 1, m), in squared standard errors.
 
-    ``sums`` (2, l - 1) are over arms: those squares, and errors of arms that may move together.
+    ``loosely`` is how far they have if it is known that many have, and ``sums`` (2, l - 1) are over
+    arms: of these squares, and of errors of arms that may move together.
     """
 
     squares: Floats
+    loosely: Floats
     sums: Floats
 
 
-Mover = Callable[[Evidence, Singles, slice, bool], Moved]
+Mover = Callable[[Evidence, Singles, float, slice, bool], Moved]
 
 
 def alone_moved(
-    evidence: Evidence, alone: Singles, arms: slice = EVERY, exact: bool = True
+    evidence: Evidence,
+    alone: Singles,
+    most: float = math.inf,
+    arms: slice = EVERY,
+    exact: bool = True,
 ) -> Moved:
-    """How far means of arms have moved.
+    """How far means of arms have moved; in the sums no arm counts for more than ``most``.
 
     If not exact, an upper bound of that, which is sooner known: the variance, a concave function,
     is smallest at the ends of the integral.
     """
-    sums = np.cumsum(alone[..., :2], axis=0, dtype=np.float64)
-    before, (n, y) = sums[:-1].transpose(2, 0, 1), sums[-1].T
+    sums = np.cumsum(alone, axis=0, dtype=np.float64)
+    before, (n, y, square) = sums[:-1].transpose(2, 0, 1), sums[-1].T
     common = y / np.maximum(n, 1.0)
     at_common = variance_at(evidence, held(evidence, y, n))
     counts = np.stack([before[0], n - before[0]])
@@ -72,32 +78,39 @@ def alone_moved(
     means = np.divide(np.stack([before[1], y - before[1]]), counts, where=seen, out=seen * common)
     squares = counts * (means - common) ** 2 / evidence.own[arms]
     squares[:, (counts < FEW).any(axis=0)] = 0.0
-    if exact:
-        rate = 1.0 / at_common  # the integral by Simpson's rule, twice
-        for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
-            rate = rate + times / variance_at(evidence, common + place * (means - common))
-        rate = rate / (6.0 * _excess(evidence, alone, arms, counts, means))
-    else:
+    if not exact:
         rate = 1.0 / np.minimum(at_common, variance_at(evidence, means))
-    moved = (squares * rate).sum(axis=0)
-    return Moved(moved, np.stack([moved.sum(axis=1), np.zeros(len(moved))]))
+        moved = (squares * rate).sum(axis=0)
+        return Moved(moved, moved, _over_arms(moved, most))
+    rate = 1.0 / at_common  # the integral by Simpson's rule, twice
+    for place, times in ((0.25, 3.0), (0.5, 1.0), (0.75, 1.0)):
+        rate = rate + times / variance_at(evidence, common + place * (means - common))
+    squares *= rate / 6.0
+    seen = np.maximum(np.stack([before[2], square - before[2]]) - counts * means**2, 0.0)
+    forecast = evidence.own[arms] * counts * variance_at(evidence, means)
+    # how noisy an arm is is hardly known early on, and where rewards are mostly the same and seldom
+    # far off, less is known than that: by all that is known the first such one were a change, but
+    # for the spread that it brings to its side
+    moved = (squares / _excess(seen, forecast)).sum(axis=0)
+    loosely = (squares / _excess(seen.sum(axis=0), forecast.sum(axis=0))).sum(axis=0)
+    return Moved(moved, loosely, _over_arms(loosely, most))
 
 
-def _excess(
-    evidence: Evidence, alone: Singles, arms: slice, counts: Floats, means: Floats
-) -> Floats:
-    """How many times as much rewards spread (l - 1, m) about the means of their sides as forecast.
+def _over_arms(moved: Floats, most: float) -> Floats:
+    return np.stack([np.minimum(moved, most).sum(axis=1), np.zeros(len(moved))])
 
-    At least 1. An arm's own share of the noise is hardly known early on.
-    """
-    squares = alone[..., 2].sum(axis=0, dtype=np.float64)
-    seen = squares - (counts * means**2).sum(axis=0)
-    forecast = evidence.own[arms] * (counts * variance_at(evidence, means)).sum(axis=0)
+
+def _excess(seen: Floats, forecast: Floats) -> Floats:
+    """How many times as much rewards spread about the means of their sides as forecast, or 1."""
     return np.maximum(seen / np.maximum(forecast, 1e-12), 1.0)
 
 
 def company_moved(
-    evidence: Evidence, company: Singles, _: slice = EVERY, exact: bool = True
+    evidence: Evidence,
+    company: Singles,
+    _: float = math.inf,
+    __: slice = EVERY,
+    exact: bool = True,
 ) -> Moved:
     """The same for larger sets: 0 where weighted rewards have not moved along, but in the sums.
 
@@ -116,7 +129,7 @@ def company_moved(
     over_arms = np.stack([squares.sum(axis=1), errors.sum(axis=1)])
     if exact:
         squares[~_moved_along(evidence, company[..., 3:], errors)] = 0.0
-    return Moved(squares, over_arms)
+    return Moved(squares, squares, over_arms)
 
 
 def _moved_along(evidence: Evidence, weighted: Singles, errors: Floats) -> Bools:

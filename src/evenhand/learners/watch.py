@@ -255,13 +255,14 @@ class Watch:
         """Return the first stretch (m,) after each arm changed, 0 where not; by bounds first."""
 
         def by_blocks(exact: bool) -> list[Moved]:
-            return [moved(evidence, sums[:, arms], arms, exact) for arms in self._blocks()]
+            blocks = self._blocks()
+            return [moved(evidence, sums[:, arms], limits.one, arms, exact) for arms in blocks]
 
         if not self._passed(by_blocks(exact=False), limits):
             return np.zeros(self.m, np.int64)
         found = by_blocks(exact=True)
         together = self._together(found)
-        return np.concatenate([_first(one.squares, together, limits) for one in found])
+        return np.concatenate([_first(one, together, limits) for one in found])
 
     def _blocks(self) -> Iterator[slice]:
         return (slice(first, first + BLOCK) for first in range(0, self.m, BLOCK))
@@ -315,15 +316,15 @@ def _in_company(evidence: Evidence) -> Floats:
     return np.concatenate([evidence.together, weighted], axis=1)
 
 
-def _first(moved: Floats, together: Floats, limits: Limits) -> Ints:
+def _first(moved: Moved, together: Floats, limits: Limits) -> Ints:
     """Return the first stretch (m,) after each arm changed, 0 where it has not.
 
-    ``moved`` (l - 1, m) is per boundary and arm, ``together`` (l - 1,) for all arms.
+    ``together`` (l - 1,) is how far all arms have moved.
     """
-    changed, first = moved.max(axis=0) > limits.one, np.argmax(moved, axis=0)
+    changed, first = moved.squares.max(axis=0) > limits.one, np.argmax(moved.squares, axis=0)
     place = int(np.argmax(together))
     if together[place] > limits.all:
-        also = ~changed & (moved[place] > limits.some)
+        also = ~changed & (moved.loosely[place] > limits.some)
         first[also] = place
         changed |= also
     return np.where(changed, first + 1, 0)
