@@ -6,11 +6,11 @@ from scipy.integrate import quad
 from scipy.stats import norm, sem
 
 from evenhand.exchange import Rows
-from evenhand.learners import discrepancy, evidence
+from evenhand.learners import EvenHand, discrepancy, evidence, inference
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.intake import linearised
-from evenhand.learners.noise import curve_of, own_ratios
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
 
 
 def scatter_of(q, e2, weight):
@@ -222,3 +222,41 @@ def test_variances_of_weighted_means_go_with_what_noise_is_known_to_be(monkeypat
     # negative control: as they were when sets were told, the first few sets would be all there is
     monkeypatch.setattr(evidence, "renoise", lambda *given: None)
     assert np.median(scattered()) > 3.0
+
+
+def shares_of_nothing(full):
+    """What twelve arms are given, relative to an even share, where no reward but 0 ever comes."""
+    learner = EvenHand(12, 3, full=full, seed=2)
+    while learner.queries < 6000:
+        batch = learner.ask()
+        learner.tell(batch, np.zeros(batch.sizes.shape))
+    return learner.marginals / (3 / 12)
+
+
+@pytest.mark.parametrize("full", [None, 0.95])
+def test_where_nothing_ever_comes_all_arms_are_alike(monkeypatch, full):
+    np.testing.assert_allclose(shares_of_nothing(full), 1.0, atol=0.05)
+    # negative control: as if it were known how little such rewards scatter
+    monkeypatch.setattr(inference, "all_at_the_ends", lambda singles, low: False)
+    assert np.abs(shares_of_nothing(full) - 1.0).max() > 0.5
+
+
+@pytest.mark.parametrize("low", [0.0, -0.3])
+def test_rewards_are_binary_until_one_is_not(low):
+    y = np.array([0.0, 1.0, 1.0, 0.0, 0.0]) + low
+    sums = np.array([[np.sum(part**p) for p in range(5)] for part in (y[:2], y[2:])])
+    assert all_at_the_ends(sums, low)
+    assert not all_at_the_ends(np.zeros((2, 5)), low)  # nothing is known
+    sums[1] += (0.9 + low) ** np.arange(5)
+    assert not all_at_the_ends(sums, low)
+
+
+def test_binary_rewards_scatter_at_least_as_their_means_say():
+    """All of them together; a curve that says more is left as it is."""
+    q, v = np.array([0.05, 0.1, 0.2]), 0.1
+    for squares in (np.zeros(3), 0.5 * q, 2.0 * q, np.full(3, 0.3)):
+        scatter = scatter_of(q, squares, 1 / v)
+        alpha, beta = plain = curve_of(scatter)
+        found = curve_of(scatter, binary=True)
+        fitted = 3 * alpha + beta * q.sum()
+        np.testing.assert_allclose(found, max(1.0, q.sum() / fitted) * plain, atol=1e-8)

@@ -12,7 +12,7 @@ from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
-from evenhand.learners.noise import curve_of, own_ratios
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
 from evenhand.learners.posterior import Information, Posterior, refine
 from evenhand.typing import Floats
 
@@ -137,7 +137,8 @@ def fit(
     fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
     common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
     terms = (n, n * q, n * q * q, squares, q * squares)
-    noise = curve_of(sums.scatter + np.array([(term * common).sum() for term in terms]))
+    scatter = sums.scatter + np.array([(term * common).sum() for term in terms])
+    noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
     variance = noise[0] + noise[1] * q
     own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a

@@ -7,12 +7,21 @@ from evenhand.typing import Floats
 PSEUDO = 4.0  # rewards of 0/1 kind that the curve starts from
 
 
-def curve_of(scatter: Floats) -> Floats:
+def all_at_the_ends(singles: Floats, low: float) -> bool:
+    """Whether arms alone have brought something, and nothing but ``low`` or ``low + 1``."""
+    n, y, yy = singles[:, :3].sum(axis=0)
+    inside = y - n * low - (yy - 2.0 * low * y + n * low * low)  # sum of (y - low) (low + 1 - y)
+    return bool(n > 0.0 and inside <= 1e-9 * n)
+
+
+def curve_of(scatter: Floats, binary: bool = False) -> Floats:
     """Fit alpha + beta q to squared surprises, both at least 0.
 
     ``scatter`` holds the sums of 1, q, q^2, e^2 and q e^2 over the variance. Divided by variances,
     not by their squares, these give beta as a ratio of sums: weak arms whose rewards happened to be
-    all 0 say little, where else they would say that nothing scatters.
+    all 0 say little, where else they would say that nothing scatters. For the same reason rewards
+    that are ``binary`` have all together at least the variance that their means say: as long as
+    nothing but 0 has come, it would seem that nothing ever scatters.
     """
     one, q, qq, e, qe = scatter + 0.25 * PSEUDO * np.array([0.0, 0.0, 1.0, 0.0, 1.0])
     det = one * qq - q * q
@@ -22,7 +31,8 @@ def curve_of(scatter: Floats) -> Floats:
         alpha, beta = e / one, 0.0
     if alpha <= 0.0:
         alpha, beta = 0.0, qe / qq
-    return np.array([max(alpha, 1e-9), beta])
+    more = max(1.0, q / (alpha * one + beta * q)) if binary and q > 0.0 else 1.0
+    return np.array([max(more * alpha, 1e-9), more * beta])
 
 
 def own_ratios(

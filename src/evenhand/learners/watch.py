@@ -5,7 +5,8 @@ boundary between two stretches the mean before and the mean after are compared, 
 
 * **alone**: rewards of single arms. With the variance of rewards a function v of their mean, the
   means of both sides are compared with the common one by their (quasi-)deviance
-  :math:`2 n \int_{\bar m}^m \frac{m - t}{v(t)} dt`, which is right for rare 0/1 rewards too.
+  :math:`2 n \int_{\bar m}^m \frac{m - t}{v(t)} dt`, which is right for rare 0/1 rewards too. Where
+  the rewards of a side spread more than v says, that counts: so a first one far off is no change.
 * **in company**: surprises of larger sets with the arm, as they were drawn. While nothing changes
   their mean moves, as the forecast learns and other sets are drawn; that of rewards weighted to all
   sets equally does not. When other arms change and the forecast follows, it is the other way round.
