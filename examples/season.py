@@ -50,7 +50,7 @@ def play(watch: bool = True) -> tuple[EvenHand, evenhand.Run, list[np.ndarray]]:
 
 
 def main() -> None:
-    """Print who got what and when, and what the learner forgets; draw it where asked to."""
+    """Print who got what and when, and how often a change was noticed; draw it where asked to."""
     learner, run, shares = play()
     due, given = run.due_curve, run.given_curve
     assert due is not None
@@ -64,9 +64,7 @@ def main() -> None:
     print(f"the nuts at first: {first:.1%}, an even share is {1 / 9:.1%}")
     print(f"least share in any query: {min(share.min() for share in shares):.1%}")
     print(f"off what is due: {run.regret[-1] / (2 * PLACES * YEAR):.1%} of all places")
-    print(
-        f"what is known counts half after {learner.estimate().diagnostics.half_life:.0f} visitors"
-    )
+    print(f"changes noticed: {len(learner.estimate().changes or ())}, the latest hundred at most")
     for path in sys.argv[1:]:
         figure = Figure(figsize=(8.4, 4.0), layout="constrained")
         plot.course(run, arms=SOME, ax=figure.subplots())

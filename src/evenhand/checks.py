@@ -94,7 +94,8 @@ def check_range(rewards: ArrayLike, empty: Any) -> tuple[tuple[float, float], fl
         raise ValueError(
             f"empty must lie in [{low:g}, {high:g}], the range of rewards, as the empty set is one "
             f"of the sets, got empty={worth:g}; "
-            f"give rewards=({min(low, worth):g}, {max(high, worth):g})"
+            f"give rewards=({min(low, worth):g}, {max(high, worth):g}), or what nothing at all "
+            f"brings, such as empty={low:g}"
         )
     return (low, high), worth
 

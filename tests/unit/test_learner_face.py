@@ -215,8 +215,14 @@ def test_damaged_files_are_refused_kindly(tmp_path):
 def test_rosters_take_names_or_a_number():
     from evenhand.exchange import Roster
 
-    with pytest.raises(TypeError, match="names must be a list of names or a number of arms"):
-        Roster.of(2, ["a", "b"]).add("cd", joined=0)
+    assert Roster.of(2, ["a", "b"]).add("cd", joined=0).names == ("a", "b", "cd")
+    with pytest.raises(ValueError, match="names must be new, but 'b' is there already"):
+        Roster.of(2, ["a", "b"]).add("b", joined=0)
+    for wrong in (None, {"a"}, ["a", 0], 0.5):
+        with pytest.raises(TypeError, match="arms must be names or ids, one or a list of them"):
+            Roster.of(2, ["a", "b"]).pause(wrong)
+    with pytest.raises(ValueError, match="arms must be present, but 'a' is paused already"):
+        Roster.of(2, ["a", "b"]).pause("a").pause("a")
     for wrong in (0, -1, True):
         with pytest.raises((TypeError, ValueError), match="names must be"):
             Roster.of(2).add(wrong, joined=0)

@@ -281,7 +281,7 @@ def test_fewer_arms_than_places_are_refused_and_nothing_changes(kind):
         (learner.retire, [], "at least one arm, got none"),
         (learner.retire, ["ada", "ada"], "different"),
         (learner.resume, "ada", "paused ones, got 'ada', which is not"),
-        (learner.add, ["ada"], "'ada' twice"),
+        (learner.add, ["ada"], "'ada' is there already"),
         (learner.add, [], "at least one new name"),
         (learner.add, 2, "the arms have names"),
     ):

@@ -94,7 +94,7 @@ def test_sets_are_taken_by_number_by_name_and_as_orders_of_a_batch():
         ([[0]], [0.5], [0.1, 0.1], r"chances must hold one number per set, 1 of them, got shape"),
         ([[0]], [0.5], ["0.1"], r"chances must be numbers"),
         ([[0], [1]], [0.5], [0.1, 0.1], r"rewards must have shape \(2, 1\)"),
-        ([[0]], [1.5], [0.1], r"rewards must lie in \[0, 1\], got rewards\[0, 0\]=1.5"),
+        ([[0]], [1.5], [0.1], r"rewards must lie in \[0, 1\], got rewards\[0\]=1.5"),
         ([[0], []], [0, 0], [0.1, 0.1], r"1 to k=3 arms each, got 0 in sets\[1\]; leave such"),
         ([[0, 1, 2, 3]], [0], [0.1], r"1 to k=3 arms each, got 4 in sets\[0\]"),
         ([[0, 0]], [0], [0.1], r"different arms in 0..5, got sets\[0\]=\[0, 0\]"),

@@ -1,5 +1,6 @@
 """Rewards as they are told: one number per query, in a range, nan where it is missing."""
 
+from decimal import Decimal
 from numbers import Real
 
 import numpy as np
@@ -16,12 +17,17 @@ def check_rewards(
     They come back as (y - empty) / (high - low), so that the empty set's is 0, and they span at
     most 1. A missing one is nan.
     """
+    if rewards is None:  # a function that forgot to return one
+        raise TypeError(
+            f"rewards must be numbers in the shape {sizes.shape}, got None; "
+            "pass nan for one that was lost and will never come"
+        )
     try:
         if isinstance(rewards, np.ma.MaskedArray):
             rewards = np.ma.filled(rewards.astype(np.float64), np.nan)
         given = np.asarray(rewards)
         if given.dtype.kind not in "fiub":
-            numbers = all(x is None or isinstance(x, Real) for x in given.reshape(-1))
+            numbers = all(x is None or isinstance(x, Real | Decimal) for x in given.reshape(-1))
             given = np.array(given if numbers and given.dtype.kind == "O" else "none", np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
@@ -39,11 +45,11 @@ def check_rewards(
     values = given.reshape(sizes.shape).astype(np.float64, order="C")
     row, column, gaps = scale_rewards(values, sizes, *within, empty)
     if row >= 0:
-        low, high = within
+        (low, high), s = within, sizes.shape[1]
+        place = {0: "", 1: f"[{row * s + column}]", 2: f"[{row}, {column}]"}[given.ndim]
         raise ValueError(
-            f"rewards must lie in [{low:g}, {high:g}], "
-            f"got rewards[{row}, {column}]={values[row, column]:g}; "
-            "make the learner with rewards=(low, high)"
+            f"rewards must lie in [{low:g}, {high:g}], got rewards{place}={values[row, column]:g}; "
+            "make the learner with rewards=(low, high), or cut it: that of one that runs stays"
         )
     return values, gaps
 

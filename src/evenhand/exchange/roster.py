@@ -1,5 +1,6 @@
 """Which arms there are."""
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -69,8 +70,7 @@ class Roster:
 
         A name that was here before has its old id.
         """
-        if isinstance(names, str):
-            raise TypeError(f"names must be a list of names or a number of arms, got {names!r}")
+        names = [names] if isinstance(names, str) else names
         given = tuple(names) if isinstance(names, Sequence) else None
         new = check_integer("names", names, 1) if given is None else len(given)
         if (given is None) != (self.names is None):
@@ -81,6 +81,9 @@ class Roster:
             )
         if new == 0:
             raise ValueError("names must hold at least one new name, got none")
+        there = next((name for name in given or () if name in (self.names or ())), None)
+        if there is not None:
+            raise ValueError(f"names must be new, but {there!r} is there already")
         check_names(given and (*(self.names or ()), *given), self.m + new)
         known = [self.former.get(name) for name in given or ()] or [None] * new
         away = next((arm for arm in known if arm in self.paused), None)
@@ -100,7 +103,12 @@ class Roster:
 
     def pause(self, arms: Any) -> "Roster":
         """Return the roster without these arms, given by id or name, which will be back."""
-        columns = self.columns(self.find(arms))
+        ids = self.find(arms)
+        already = [arm for arm in ids if arm in self.paused]
+        if already:
+            who = self.label(already[0])
+            raise ValueError(f"arms must be present, but {who!r} is paused already")
+        columns = self.columns(ids)
         away = zip(self.ids[columns].tolist(), self.joined[columns].tolist(), strict=True)
         return replace(self, paused={**self.paused, **dict(away)})._without(self.ids[columns])
 
@@ -154,7 +162,7 @@ class Roster:
             missing = [name for name in given if name not in known]
             found = [known.get(name, -1) for name in given]
         else:
-            found = as_integers("arms", given).tolist()
+            found = _as_ids(given, arms)
             missing = [arm for arm in found if not (arm in self.paused or np.any(self.ids == arm))]
         if missing:
             raise ValueError(f"arms must be on the roster, got {missing[0]!r}, which is not")
@@ -234,6 +242,14 @@ class Roster:
         if not good:
             raise ValueError("roster must hold ascending ids, and each arm once")
         return cls(ids, names, joined, following, paused, former)
+
+
+def _as_ids(given: list[Any], arms: Any) -> list[int]:
+    """Return ids as integers."""
+    try:
+        return [operator.index(arm) for arm in given]
+    except TypeError:
+        raise TypeError(f"arms must be names or ids, one or a list of them, got {arms!r}") from None
 
 
 def check_names(names: Any, m: int) -> tuple[str, ...] | None:

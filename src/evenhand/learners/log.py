@@ -44,6 +44,8 @@ def _orders(sets: Iterable[Iterable[Any]], roster: Roster, k: int) -> tuple[Ints
     rows = list[list[int]]()
     try:
         for shown in sets:
+            if isinstance(shown, str):
+                raise TypeError
             arms = [ids[arm] if isinstance(arm, str) else operator.index(arm) for arm in shown]
             while arms and arms[-1] == -1:  # as in the orders of a batch
                 arms.pop()

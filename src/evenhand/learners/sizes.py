@@ -37,11 +37,11 @@ def size_shares(k: int, full: float | None, sizes: ArrayLike | None) -> Floats:
 
 def _mostly_full(k: int, full: float) -> Floats:
     """Shares of sizes where so many sets are full: half of the others hold one arm."""
-    full = check_number("full", full, 0.0, 1.0)
-    if k > 1 and not 0.0 < full < 1.0:
+    full = check_number("full", full, -np.inf, np.inf)
+    if not (0.0 < full < 1.0 or (k == 1 and 0.0 <= full <= 1.0)):
         raise ValueError(
-            f"full must lie strictly between 0 and 1, got full={full!r}: merits need some smaller "
-            "sets, as with full=0.95; FullSets is for those who can show none"
+            f"full must lie strictly between 0 and 1, as 0.95 for 95 %, got full={full:g}: merits "
+            "need some smaller sets; FullSets is for those who can show none"
         )
     shares = np.full(k, 0.5 * (1.0 - full) / max(1, k - 2))
     shares[0] = (0.5 if k > 2 else 1.0) * (1.0 - full)
