@@ -40,7 +40,7 @@ def main() -> None:
         serve = [*evenhand, "serve", "--port", port]
         service = subprocess.Popen(serve, cwd=folder, stderr=subprocess.DEVNULL)
         try:
-            run_clients(f"http://127.0.0.1:{port}", folder, noted)
+            run_clients(service, f"http://127.0.0.1:{port}", folder, noted)
         finally:
             service.terminate()
             service.wait()
@@ -49,9 +49,11 @@ def main() -> None:
         subprocess.run([*evenhand, "service", "check"], cwd=folder, check=True)
 
 
-def run_clients(url: str, folder: str, noted: Path) -> None:
+def run_clients(service: subprocess.Popen, url: str, folder: str, noted: Path) -> None:
     """Run clients, and kill one after the other."""
     while not ready(url):
+        if service.poll() is not None:
+            sys.exit("the service did not start: it needs the extra serve")
         time.sleep(0.1)
     key = Path(folder, "evenhand.key").read_text().strip()
     make = "from evenhand_client import Client; import sys; url, key, *arms = sys.argv[1:]; "

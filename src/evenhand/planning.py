@@ -210,5 +210,5 @@ def _reached(times: Ints, distance: Floats, within: float) -> Floats:
             result[i] = times[above[-1] + 1]
         else:
             late = np.log(times[-LATE:]) + 2.0 * np.log(row[-LATE:] / within)
-            result[i] = max(np.exp(late.mean()), times[-1] + 1.0)
+            result[i] = np.exp(max(late.mean(), late[-1]))  # not before the last time
     return result
