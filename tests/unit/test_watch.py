@@ -156,6 +156,9 @@ def test_arms_that_changed_at_once_are_found_together():
     moved = Moved(moved, moved, np.zeros(0))
     found = _first(moved, moved.squares.sum(axis=1), limits)
     assert found.tolist() == [3, 2, 2, 2, 0]  # by itself, with the others, and not at all
+    strict = Moved(np.minimum(moved.squares, 7.0), moved.loosely, np.zeros(0))
+    found = _first(strict, moved.squares.sum(axis=1), limits)
+    assert found.tolist() == [2, 2, 2, 2, 0]  # none by itself
     high = limits._replace(all=80.0)
     assert _first(moved, moved.squares.sum(axis=1), high).tolist() == [3, 0, 0, 0, 0]
 
@@ -298,6 +301,17 @@ def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
         noticed(seed)[0] - first for seed, (first, _) in zip((2, 3, 4), together, strict=True)
     ]
     assert min(earlier) >= 0 < sorted(earlier)[1]  # never later, and mostly earlier
+
+
+def test_no_arm_counts_for_more_among_all_than_it_takes_to_be_noticed_alone():
+    watch, limits, given = Watch(4, 3, SIZES), Limits(30.0, 60.0, 8.0), []
+
+    def mover(evidence, sums, most, arms, exact):
+        given.append(most)
+        return Moved(*np.zeros((2, 1, 4)), np.array([[90.0], [0.0]]))
+
+    watch._changed(mover, np.zeros((2, 4, 3)), None, limits)
+    assert given == [30.0, 30.0]
 
 
 def test_what_arms_move_alike_does_not_count():
