@@ -224,21 +224,22 @@ def test_variances_of_weighted_means_go_with_what_noise_is_known_to_be(monkeypat
     assert np.median(scattered()) > 3.0
 
 
-def shares_of_nothing(full):
+def shares_of_nothing(full, low):
     """What twelve arms are given, relative to an even share, where no reward but 0 ever comes."""
-    learner = EvenHand(12, 3, full=full, seed=2)
+    learner = EvenHand(12, 3, full=full, rewards=(low, 1), seed=2)
     while learner.queries < 6000:
         batch = learner.ask()
         learner.tell(batch, np.zeros(batch.sizes.shape))
     return learner.marginals / (3 / 12)
 
 
+@pytest.mark.parametrize("low", [0, -1])
 @pytest.mark.parametrize("full", [None, 0.95])
-def test_where_nothing_ever_comes_all_arms_are_alike(monkeypatch, full):
-    np.testing.assert_allclose(shares_of_nothing(full), 1.0, atol=0.05)
+def test_where_nothing_ever_comes_all_arms_are_alike(monkeypatch, full, low):
+    np.testing.assert_allclose(shares_of_nothing(full, low), 1.0, atol=0.05)
     # negative control: as if it were known how little such rewards scatter
     monkeypatch.setattr(inference, "all_at_the_ends", lambda singles, low: False)
-    assert np.abs(shares_of_nothing(full) - 1.0).max() > 0.5
+    assert np.abs(shares_of_nothing(full, low) - 1.0).max() > 0.5
 
 
 @pytest.mark.parametrize("low", [0.0, -0.3])

@@ -8,10 +8,10 @@ PSEUDO = 4.0  # rewards of 0/1 kind that the curve starts from
 
 
 def all_at_the_ends(singles: Floats, low: float) -> bool:
-    """Whether arms alone have brought something, and nothing but ``low`` or ``low + 1``."""
+    """Whether arms alone have brought rewards, nothing but ``low`` or ``low + 1``, or all 0."""
     n, y, yy = singles[:, :3].sum(axis=0)
     inside = y - n * low - (yy - 2.0 * low * y + n * low * low)  # sum of (y - low) (low + 1 - y)
-    return bool(n > 0.0 and inside <= 1e-9 * n)
+    return bool(n > 0.0 and (inside <= 1e-9 * n or yy == 0.0))
 
 
 def curve_of(scatter: Floats, binary: bool = False) -> Floats:
