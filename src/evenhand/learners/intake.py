@@ -74,6 +74,7 @@ def add_rewards(
         cell[3] += square * y
         cell[4] += square * square
     largest, free = 0.0, len(weighted) > 0
+    # sums over all sets by themselves: in an array each would wait for the one before
     c0, c1 = curve[0], curve[1]
     s0, s1, s2, s3, s4 = scatter[0], scatter[1], scatter[2], scatter[3], scatter[4]
     w0, w1 = weight[0], weight[1]
