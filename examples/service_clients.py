@@ -49,7 +49,7 @@ def main() -> None:
         subprocess.run([*evenhand, "service", "check"], cwd=folder, check=True)
 
 
-def run_clients(service: subprocess.Popen, url: str, folder: str, noted: Path) -> None:
+def run_clients(service: subprocess.Popen[bytes], url: str, folder: str, noted: Path) -> None:
     """Run clients, and kill one after the other."""
     while not ready(url):
         if service.poll() is not None:
