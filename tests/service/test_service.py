@@ -175,9 +175,9 @@ def test_terms_can_be_given_from_the_beginning(service):
         ({"unit": "shares", "floors": 0.3}, "floors"),
     ):
         status, said = service.call("POST", "/v1/experiments", new | {"name": "u", "terms": wrong})
-        assert (status, words in said["detail"]) == (409, True), said
+        assert (status, words in said["detail"]) == (422, True), said
     status, said = service.call("POST", "/v1/experiments", new | {"name": "u", "learner": "urs"})
-    assert (status, "terms" in said["detail"]) == (409, True), said
+    assert (status, "terms" in said["detail"]) == (422, True), said
 
 
 def test_keys_have_scopes_and_can_be_revoked(service, x):
@@ -214,7 +214,7 @@ def test_errors_name_argument_rule_and_value(service, x):
         ("POST", f"{x}/ask", {"n": 0}, 422, ["n", ">= 1", "got 0"]),
         ("POST", f"{x}/ask", {"m": 1}, 422, ["m"]),
         ("POST", f"{x}/tell", {"tells": [{"id": 1, "reward": 1}]}, 422, ["tells[0].id", "got 1"]),
-        ("POST", "/v1/experiments", {"name": "z", "arms": ["a"], "k": 2}, 409, ["k", "2", "m=1"]),
+        ("POST", "/v1/experiments", {"name": "z", "arms": ["a"], "k": 2}, 422, ["k", "2", "m=1"]),
         ("POST", "/v1/experiments", {"name": "x", "arms": ["a"], "k": 1}, 409, ["name", "x"]),
         ("POST", "/v1/experiments", {"name": "A", "arms": ["a"], "k": 1}, 422, ["name", '"A"']),
         ("POST", "/v1/experiments/no/ask", {}, 404, ["no"]),

@@ -56,7 +56,7 @@ async def create(request: Request) -> Answer:
     except experiments.Exists as error:
         raise Problem(409, str(error)) from None
     except (ValueError, TypeError) as error:
-        raise Problem(409, str(error)) from None
+        raise Problem(422, str(error)) from None
     await request.worker.poll()
     return answered(_summary(request.worker.view(new.name)), 201)
 
