@@ -36,22 +36,27 @@ def shop() -> ComeAndGo:
     return ComeAndGo(seasons, *times, names=NAMES)
 
 
-def play(watch: bool = True) -> tuple[EvenHand, evenhand.Run, list[np.ndarray]]:
-    """Let a learner fill the window, told of purchases 200 visitors late; note shares drawn by."""
-    terms, shares = Terms(floors=FLOOR, unit="shares"), list[np.ndarray]()
+def play(watch: bool = True) -> tuple[list[float], evenhand.Run, list[np.ndarray]]:
+    """Let a learner fill the window, told of purchases 200 visitors late.
+
+    Returns half-lives of what it knew, now and then, and shares drawn by besides.
+    """
+    terms, shares, lives = Terms(floors=FLOOR, unit="shares"), list[np.ndarray](), list[float]()
     learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=2)
 
     def note(batch: evenhand.Batch) -> None:
         assert isinstance(batch.exposure, Marginals)
         shares.append(batch.exposure.q / PLACES)
+        if len(shares) % 20 == 0:
+            lives.append(learner.estimate().diagnostics.half_life)
 
     run = evenhand.simulate(learner, shop(), YEAR, seed=2, late=200, watch=note)
-    return learner, run, shares
+    return lives, run, shares
 
 
 def main() -> None:
-    """Print who got what and when, and how often a change was noticed; draw it where asked to."""
-    learner, run, shares = play()
+    """Print who got what and when, and what the learner forgets; draw it where asked to."""
+    lives, run, shares = play()
     due, given = run.due_curve, run.given_curve
     assert due is not None
     assert given is not None
@@ -64,7 +69,7 @@ def main() -> None:
     print(f"the nuts at first: {first:.1%}, an even share is {1 / 9:.1%}")
     print(f"least share in any query: {min(share.min() for share in shares):.1%}")
     print(f"off what is due: {run.regret[-1] / (2 * PLACES * YEAR):.1%} of all places")
-    print(f"changes noticed: {len(learner.estimate().changes or ())}, the latest hundred at most")
+    print(f"what is known counted half after {min(lives):.0f} visitors, when it faded fastest")
     for path in sys.argv[1:]:
         figure = Figure(figsize=(8.4, 4.0), layout="constrained")
         plot.course(run, arms=SOME, ax=figure.subplots())

@@ -218,9 +218,11 @@ def test_rosters_take_names_or_a_number():
     assert Roster.of(2, ["a", "b"]).add("cd", joined=0).names == ("a", "b", "cd")
     with pytest.raises(ValueError, match="names must be new, but 'b' is there already"):
         Roster.of(2, ["a", "b"]).add("b", joined=0)
-    for wrong in (None, {"a"}, ["a", 0], 0.5):
+    for wrong in (None, ["a", 0], 0.5, True, [[0, 1], [0]]):
         with pytest.raises(TypeError, match="arms must be names or ids, one or a list of them"):
             Roster.of(2, ["a", "b"]).pause(wrong)
+    for one in ("a", ["a"], {"a"}, 0, np.array(0), (arm for arm in "a")):
+        assert Roster.of(2, ["a", "b"]).pause(one).names == ("b",)
     with pytest.raises(ValueError, match="arms must be present, but 'a' is paused already"):
         Roster.of(2, ["a", "b"]).pause("a").pause("a")
     for wrong in (0, -1, True):

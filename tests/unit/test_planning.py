@@ -41,6 +41,8 @@ def test_when_a_distance_stays_within():
     )
     np.testing.assert_allclose(_reached(times, curves, 0.05), [800, 100, 6400])
     found = Outlook(times, curves, 0.05, _reached(times, curves, 0.05), False)
+    luckier = np.append(0.9 * curves[2, :-1], curves[2, -1])  # before it was last looked at
+    assert _reached(times, luckier[None], 0.05) == pytest.approx(6400)
     assert found.extrapolated == 1
     assert found.range()[1] == 800
     assert found.settled == pytest.approx(curves[:, -1:].mean())

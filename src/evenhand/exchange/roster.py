@@ -1,6 +1,5 @@
 """Which arms there are."""
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -150,8 +149,7 @@ class Roster:
 
     def find(self, arms: Any) -> list[int]:
         """Return ids of arms given by id or name: one, or a list of them."""
-        one = isinstance(arms, str) or np.ndim(arms) == 0
-        given = [arms] if one else list(arms)
+        given = [arms] if isinstance(arms, str) or not np.iterable(arms) else list(arms)
         if not given:
             raise ValueError("arms must name at least one arm, got none")
         if all(isinstance(arm, str) for arm in given):
@@ -247,8 +245,9 @@ class Roster:
 def _as_ids(given: list[Any], arms: Any) -> list[int]:
     """Return ids as integers."""
     try:
-        return [operator.index(arm) for arm in given]
-    except TypeError:
+        ids: list[int] = as_integers("arms", given).tolist()
+        return ids
+    except (TypeError, ValueError):
         raise TypeError(f"arms must be names or ids, one or a list of them, got {arms!r}") from None
 
 

@@ -8,6 +8,8 @@ from evenhand.learners.model import EDGE, Forecast, binary_variance
 from evenhand.learners.smoothing import smooth
 from evenhand.typing import Floats, compiled, part
 
+Totals = tuple[float, float]
+
 
 class Free(NamedTuple):
     """Merits without any model of what sets bring.
@@ -79,9 +81,7 @@ def fill_larger(
                 w, w2, w2v = w + more[0], w2 + more[2], w2v + more[3]
                 wz += more[1] + more[0] * now.expected[r - 1, a]
             if w > 0.0:
-                w2v *= typical_noise(now, totals, low, r, a) / typical_noise(
-                    before, earlier, low, r, a
-                )
+                w2v *= noisier(now, before, totals, earlier, low, r, a)
                 mean[r - 1, a] = wz / w
                 variance[r - 1, a] = w2v * (1.0 + few * w2 / (w * w)) / (w * w)
 
@@ -97,12 +97,11 @@ def renoise(sums: Floats, now: Forecast, before: Forecast, low: float) -> None:
     totals, earlier = weigh_all(now), weigh_all(before)
     for r in range(2, sizes + 2):
         for a in range(m):
-            change = typical_noise(now, totals, low, r, a)
-            sums[r - 2, a, 3] *= change / typical_noise(before, earlier, low, r, a)
+            sums[r - 2, a, 3] *= noisier(now, before, totals, earlier, low, r, a)
 
 
 @part
-def weigh_all(forecast: Forecast) -> tuple[float, float]:
+def weigh_all(forecast: Forecast) -> Totals:
     """Sum of all worths, and of these times the arms' own ratios."""
     worths = owns = 0.0
     for a in range(len(forecast.worth)):
@@ -112,9 +111,15 @@ def weigh_all(forecast: Forecast) -> tuple[float, float]:
 
 
 @part
-def typical_noise(
-    forecast: Forecast, totals: tuple[float, float], low: float, r: int, a: int
+def noisier(
+    now: Forecast, before: Forecast, totals: Totals, earlier: Totals, low: float, r: int, a: int
 ) -> float:
+    """How many times the variance by one forecast is that by another, of r-sets with an arm."""
+    return typical_noise(now, totals, low, r, a) / typical_noise(before, earlier, low, r, a)
+
+
+@part
+def typical_noise(forecast: Forecast, totals: Totals, low: float, r: int, a: int) -> float:
     """Variance that rewards of r-sets with an arm have, at their mean."""
     worth, edge, noise = forecast.worth[a], max(forecast.edge[a], EDGE), forecast.noise
     own, others = forecast.own[a] * worth, (r - 1.0) / max(len(forecast.worth) - 1, 1)

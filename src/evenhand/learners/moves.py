@@ -54,15 +54,15 @@ class Moved(NamedTuple):
     sums: Floats
 
 
-Mover = Callable[[Evidence, Singles, float, slice, bool], Moved]
+Mover = Callable[[Evidence, Singles, slice, bool], Moved]
 
 
 def alone_moved(
     evidence: Evidence,
     alone: Singles,
-    most: float = math.inf,
     arms: slice = EVERY,
     exact: bool = True,
+    most: float = math.inf,
 ) -> Moved:
     """How far means of arms have moved; in the sums no arm counts for more than ``most``.
 
@@ -88,9 +88,9 @@ def alone_moved(
     squares *= rate / 6.0
     seen = np.maximum(np.stack([before[2], square - before[2]]) - counts * means**2, 0.0)
     forecast = evidence.own[arms] * counts * variance_at(evidence, means)
-    # how noisy an arm is is hardly known early on, and where rewards are mostly the same and seldom
-    # far off, less is known than that: by all that is known the first such one were a change, but
-    # for the spread that it brings to its side
+    # an arm's own noise is hardly known early on. Where rewards are mostly the same and seldom far
+    # off, the first of those few would look like a change beside all the others: so each side has
+    # the spread of its own rewards, unless many arms have moved
     moved = (squares / _excess(seen, forecast)).sum(axis=0)
     loosely = (squares / _excess(seen.sum(axis=0), forecast.sum(axis=0))).sum(axis=0)
     return Moved(moved, loosely, _over_arms(loosely, most))
@@ -106,11 +106,7 @@ def _excess(seen: Floats, forecast: Floats) -> Floats:
 
 
 def company_moved(
-    evidence: Evidence,
-    company: Singles,
-    _: float = math.inf,
-    __: slice = EVERY,
-    exact: bool = True,
+    evidence: Evidence, company: Singles, _: slice = EVERY, exact: bool = True
 ) -> Moved:
     """The same for larger sets: 0 where weighted rewards have not moved along, but in the sums.
 

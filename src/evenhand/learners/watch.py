@@ -28,6 +28,7 @@ little, all that is known fades as :mod:`evenhand.learners.rates` says.
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -227,7 +228,8 @@ class Watch:
         if len(self.spans) < 2 or evidence.told < 5 * ROUNDS * self.m:
             return NOTHING
         limits = Limits.of(self.m, self._chance(evidence))
-        alone = self._changed(alone_moved, self.alone, evidence, limits)
+        alone_capped = partial(alone_moved, most=limits.one)  # among all, none counts for more
+        alone = self._changed(alone_capped, self.alone, evidence, limits)
         company = self._changed(company_moved, self.company, evidence, limits)
         cuts = self._cut(alone, company)
         if self.pairs.due(evidence.told, self.interval(evidence)):
@@ -256,8 +258,7 @@ class Watch:
         """Return the first stretch (m,) after each arm changed, 0 where not; by bounds first."""
 
         def by_blocks(exact: bool) -> list[Moved]:
-            blocks = self._blocks()
-            return [moved(evidence, sums[:, arms], limits.one, arms, exact) for arms in blocks]
+            return [moved(evidence, sums[:, arms], arms, exact) for arms in self._blocks()]
 
         if not self._passed(by_blocks(exact=False), limits):
             return np.zeros(self.m, np.int64)
