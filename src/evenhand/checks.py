@@ -17,6 +17,7 @@ from evenhand.typing import Bools, Floats, Ints, compiled
 
 SUM_TOLERANCE = 1e-9  # how far the sum of marginals may be from an integer
 ROUNDING = 1e-12  # how far an entry may lie outside its interval
+BLOCK = 2**12  # rows gone through at a time: they stay in the cache
 SMALLEST = 1e-300  # marginals below it count as 0: the odds of smaller ones lose digits
 
 
@@ -287,29 +288,33 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     (n, k), s = orders.shape, sizes.shape[1]
     # rows of several arms are listed first and looked at then: single ones among them at random
     # would have the processor guess, and half of the time wrong
-    rows, ends, count, bad, by_size = np.empty(n, np.int64), np.empty(n, np.int64), 0, -1, False
-    for row in range(n):
-        longest, least = 0, 0
-        for j in range(s):
-            size = sizes[row, j]
-            longest = size if size > longest else longest
-            least = size if size < least else least
-        by_size = least < 0 or longest > k
-        if by_size or (longest > 0 and not 0 <= orders[row, 0] < m):
-            bad = row
-            break
-        rows[count], ends[count] = row, longest
-        count += longest > 1
-    for i in range(count):
-        row = rows[i]
-        for column in range(ends[i]):
-            arm = orders[row, column]
-            if arm < 0 or arm >= m:
-                return row, False
-            place = np.uintp(arm)  # of signed numbers each is looked at for its sign
-            if seen[place] == row:
-                for before in range(column):
-                    if orders[row, before] == arm:
-                        return row, False
-            seen[place] = row
-    return bad, by_size
+    rows, ends = np.empty(min(n, BLOCK), np.int64), np.empty(min(n, BLOCK), np.int64)
+    for first in range(0, n, BLOCK):
+        count, bad, by_size = 0, -1, False
+        for row in range(first, min(first + BLOCK, n)):
+            longest, least = 0, 0
+            for j in range(s):
+                size = sizes[row, j]
+                longest = size if size > longest else longest
+                least = size if size < least else least
+            by_size = least < 0 or longest > k
+            if by_size or (longest > 0 and not 0 <= orders[row, 0] < m):
+                bad = row
+                break
+            rows[count], ends[count] = row, longest
+            count += longest > 1
+        for i in range(count):
+            row = rows[i]
+            for column in range(ends[i]):
+                arm = orders[row, column]
+                if arm < 0 or arm >= m:
+                    return row, False
+                place = np.uintp(arm)  # of signed numbers each is looked at for its sign
+                if seen[place] == row:
+                    for before in range(column):
+                        if orders[row, before] == arm:
+                            return row, False
+                seen[place] = row
+        if bad >= 0:
+            return bad, by_size
+    return -1, False

@@ -491,10 +491,11 @@ def test_saving_replaces_in_one_step_and_leaves_nothing_behind(tmp_path, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
 
 
-@pytest.mark.parametrize(("s", "often"), [(3, 4), (1, 4), (1, 1)])
-def test_selections_are_memberships_in_the_queried_prefixes(s, often):
+@pytest.mark.parametrize(("n", "s", "often"), [(50, 3, 4), (50, 1, 4), (50, 1, 1), (5000, 1, 1)])
+def test_selections_are_memberships_in_the_queried_prefixes(n, s, often):
+    """Rows of one set each are counted block by block, of which the last case has two."""
     rng = np.random.default_rng(1)
-    n, m, k = 50, 9, 4
+    m, k = 9, 4
     orders = np.array([rng.permutation(m)[:k] for _ in range(n)])
     sizes, times = rng.integers(0, k + 1, size=(n, s)), rng.integers(1, often + 1, size=n)
     expected = np.zeros(m, np.int64)
