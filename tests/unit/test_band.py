@@ -14,7 +14,7 @@ from evenhand.learners.band import BAND, Band, deviation, scaled_forecast, total
 from evenhand.learners.proportional import uniform_shares
 from evenhand.policy import clip_to_sum
 from evenhand.randomness.streams import stream
-from evenhand.theory import even_hand_bound, largest_term, size_price
+from evenhand.theory import even_hand_bound, exploring, largest_term, size_price
 
 CASES = [(6, 3, 0.0), (5, 4, 0.0), (4, 1, 0.0), (7, 2, -0.4), (5, 5, -1.0), (6, 5, -0.2)]
 
@@ -27,16 +27,30 @@ def any_game(m, k, low, rng):
     return values, evenhand.kshapley(game, k)
 
 
-def any_plan(m, k, rng, number=0):
+def any_plan(m, k, rng, number=0, sizes=None):
     mixing = float(rng.uniform(0.1, 0.5))
     low, high = mixing * k / m, 1.0 - mixing * (1.0 - k / m)
     marginals = clip_to_sum(np.exp(rng.normal(size=m)), low, high, k)
     worth = rng.uniform(0.0, 1.5, m).astype(np.float32)
-    sizes = np.arange(1.0, k + 1.0) / (k * (k + 1) / 2)
+    sizes = np.arange(1.0, k + 1.0) / (k * (k + 1) / 2) if sizes is None else sizes
     # as without terms, and as on terms
     uniform = uniform_shares(sizes, mixing) if rng.random() < 0.5 else np.full(k, mixing)
     law = (number, np.arange(m), k, marginals, sizes, uniform)
     return SetPlan(*law, worth, rng.uniform(0.0, 2.0))
+
+
+def weight(plan):
+    """What a row of a plan counts, from the formulas of Sigma and R."""
+    m, k, sizes = plan.m, plan.k, plan.sizes
+    usual = np.minimum(sizes, np.arange(1, k + 1) @ sizes / (k * np.arange(1, k + 1)))
+
+    def sigma_and_reach(part):
+        parts = [m / ((m - r) * r * part[r - 1]) for r in range(1, k)] + [1 / (k * part[-1])]
+        reach = [1 / (min(r, m - r) * part[r - 1]) for r in range(1, k)] + [1 / (k * part[-1])]
+        return sum(parts), m / k * max(reach)
+
+    (sigma, reach), (own, highest) = map(sigma_and_reach, (usual, sizes * plan.uniform))
+    return min(sigma / own, reach / highest)
 
 
 def every_row(plan):
@@ -71,13 +85,15 @@ def test_terms_are_unbiased_and_bounded_for_any_game(m, k, low):
     values, merit = any_game(m, k, low, rng)
     plan, later = any_plan(m, k, rng), any_plan(m, k, rng)
     mean, squares, largest = mean_and_squares(plan, values, plan, low)
-    np.testing.assert_allclose(mean, plan.mixing * merit, atol=1e-9)
-    assert largest <= largest_term(m, plan.sizes)
+    g = weight(plan)
+    assert g >= plan.mixing - 1e-12
+    np.testing.assert_allclose(mean, g * merit, atol=1e-9)
+    assert largest <= largest_term(m, plan.sizes) * (1.0 + 1e-12)
     if k < m:
-        assert np.all(squares <= plan.mixing * m / k**2 * size_price(m, plan.sizes))
-        # with another plan's mixing, marginals and forecast the mean is wrong: the check can fail
+        assert np.all(squares <= g * m / k**2 * size_price(m, plan.sizes))
+        # with another plan's weight, marginals and forecast the mean is wrong: the check can fail
         wrong, _, _ = mean_and_squares(plan, values, later, low)
-        assert np.abs(wrong / later.mixing - merit).max() > 0.01
+        assert np.abs(wrong / weight(later) - merit).max() > 0.01
 
 
 @pytest.mark.parametrize("low", [0.0, -0.3, -1.0])
@@ -114,12 +130,9 @@ def naive(band, told):
         h = 1.0 / (plan.sizes[r - 1] * math.comb(m, r) * chance)
         inside = np.isin(np.arange(m), s)
         xi = m**2 / (r * (m - r)) * (inside - r / m) if r < k else m / k * inside
-        term = plan.mixing * h * (reward - b) * xi / k
-        mass, total, squares = (
-            mass + plan.mixing,
-            total + plan.mixing * merit + term,
-            squares + term**2,
-        )
+        g = weight(plan)
+        term = g * h * (reward - b) * xi / k
+        mass, total, squares = mass + g, total + g * merit + term, squares + term**2
     return total / mass, squares
 
 
@@ -197,7 +210,8 @@ def test_the_policy_is_as_near_as_lemma_4_says():
 
 
 @pytest.mark.statistical
-def test_the_band_holds_the_merits_at_all_times():
+@pytest.mark.parametrize(("sizes", "n"), [(None, 60), (np.array([0.05, 0.95]), 300)])
+def test_the_band_holds_the_merits_at_all_times(sizes, n):
     """Looked at after each of eight plans, over 150 replications; a tenth of its width fails."""
     rng, m, k = np.random.default_rng(8), 5, 2
     values, merit = any_game(m, k, 0.0, rng)
@@ -205,15 +219,16 @@ def test_the_band_holds_the_merits_at_all_times():
     for s, value in values.items():
         if s:
             table[s[0], s[-1]] = table[s[-1], s[0]] = value
-    plans = [any_plan(m, k, rng, number) for number in range(8)]
+    plans = [any_plan(m, k, rng, number, sizes) for number in range(8)]
+    assert sizes is None or {plan.uniform[0] for plan in plans} > {1.0}  # as on full pages
     held = np.ones((150, 3, m), np.bool_)
     for run in held:
         band = Band(m, k, plans[0].sizes)
         for plan in plans:
-            rows = plan.draw(60, rng)
-            last = rows.orders[np.arange(60), rows.sizes[:, 0] - 1]
+            rows = plan.draw(n, rng)
+            last = rows.orders[np.arange(n), rows.sizes[:, 0] - 1]
             chance = table[rows.orders[:, 0], last]
-            band.absorb(plan, rows, (rng.random(60) < chance)[:, None].astype(float))
+            band.absorb(plan, rows, (rng.random(n) < chance)[:, None].astype(float))
             for place, (centre, width) in enumerate((band.interval(), band.radius(math.log(40.0)))):
                 run[place] &= np.abs(centre - merit) <= width
             run[2] &= np.abs(centre - merit) <= width / 10.0
@@ -321,6 +336,19 @@ def test_the_band_holds_back_merits_that_ignore_rewards():
         assert all(inside)
 
 
+def formula(m, horizon, value, sizes, part):
+    k, log = len(sizes), math.log(2 * m * 10 * 11 * (1 + horizon) / 0.05)  # 2^10 > sqrt(T) > 2^9
+    places = np.arange(1, k + 1) @ sizes
+    return (
+        17 * 1.25 * k / value * math.sqrt(size_price(m, sizes) * log / part) * m ** (1 / 3) * 1e4
+        + 7 * k * (1 - k / m) * m ** (1 / 3) * 1e4
+        + 71 * 1.25 * k**2 * largest_term(m, sizes) / (part * value * m ** (1 / 3)) * log * 1e2
+        + 2.2 * k * m
+        + 3 * k * (m / places * (1 + math.log(m)) + 1)
+        + 3 * k * 0.05 * math.log(horizon)
+    )
+
+
 def test_the_bound_is_the_formula():
     m, horizon, value, sizes = 20, 10**6, 0.8, np.array([0.6, 0.1, 0.1, 0.1, 0.1])
     thin = [0.4, 0.1, 0.1, 0.1, 0.08]  # 0.6 + 0.2 + ... + 0.5 = 2 places a query, over 5 and r
@@ -328,16 +356,26 @@ def test_the_bound_is_the_formula():
     assert size_price(m, sizes) == pytest.approx(price)
     assert largest_term(m, sizes) == pytest.approx(m / 5 / (0.1 * 2))
     assert largest_term(4, [0.5, 0.4, 0.1]) == pytest.approx(4 / 3 / (3 * 0.1))  # full sets
-    log = math.log(2 * m * 10 * 11 * (1 + horizon) / 0.05)  # 2^10 > sqrt(T) > 2^9
-    expected = (
-        17 * 1.25 * 5 / value * math.sqrt(price * log) * m ** (1 / 3) * 1e4
-        + 7 * 5 * 0.75 * m ** (1 / 3) * 1e4
-        + 71 * 1.25 * 25 * 20.0 / (value * m ** (1 / 3)) * log * 1e2
-        + 2.2 * 5 * m
-        + 3 * 5 * (m / 2.0 * (1 + math.log(m)) + 1)
-        + 3 * 5 * 0.05 * math.log(horizon)
-    )
+    expected = formula(m, horizon, value, sizes, 1.0)
     assert even_hand_bound(m, horizon, sizes, value) == pytest.approx(expected)
+    mostly_full = np.array([0.1, 0.1, 0.1, 0.1, 0.6])
+    expected = formula(m, horizon, value, mostly_full, 3 / 4)  # 1 of 4 places is in smaller sets
+    assert even_hand_bound(m, horizon, mostly_full, value) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("full", "middle", "late"),
+    [(0.4, 1.0, 1.0), (0.6, 3 / 4, 3 / 4), (0.95, (50 / 126) ** (2 / 3), 1 / 3)],
+)
+def test_the_bound_counts_on_what_is_explored(full, middle, late):
+    """Of the schedule in the proof a learner explores at least the part that the bound is told."""
+    learner, parts = EvenHand(8, 3, full=full, seed=1), []
+    for queries in (10, 300, 1000, 10_000, 1_000_000):
+        learner.queries = queries
+        usual = min(0.5, (1 + queries / 8) ** (-1 / 3))
+        parts.append(learner._rate() / usual)
+    np.testing.assert_allclose(parts, [1.0, 1.0, middle, late, late])
+    assert exploring(learner.sizes) == pytest.approx(min(parts))
 
 
 def test_the_bound_grows_and_shrinks_as_it_should():

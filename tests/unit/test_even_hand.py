@@ -380,12 +380,13 @@ def test_an_arm_never_seen_has_the_worth_of_all_others_and_no_merit_to_show():
 
 
 @pytest.mark.slow
-def test_intervals_hold_at_all_times_together():
+@pytest.mark.parametrize("full", [None, 0.9])
+def test_intervals_hold_at_all_times_together(full):
     """Coverage of 95 % intervals looked at 20 times, over 200 replications and every arm."""
     game = Carrier([[0], [1], [2], [3], [0, 3]], [0.3, 0.2, 0.1, 0.1, 0.2], 4, noise=Bernoulli())
     merit, held = game.kshapley(2), []
     for seed in range(200):
-        learner, rng = EvenHand(4, 2, seed=seed), np.random.default_rng(seed + 1000)
+        learner, rng = EvenHand(4, 2, full=full, seed=seed), np.random.default_rng(seed + 1000)
         inside = np.ones(4, np.bool_)
         for until in np.unique(np.geomspace(200, 6000, 20).astype(int)):
             while learner.queries < until:

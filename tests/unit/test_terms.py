@@ -146,8 +146,9 @@ def test_the_band_is_unbiased_on_terms(name):
             terms, _ = totals(band.sums)
             mean += plan.sizes[r - 1] * chance * (terms + band.base)
             largest = max(largest, float(np.abs(terms).max()))
-    np.testing.assert_allclose(mean, plan.mixing * merit, atol=1e-8)
-    assert largest <= largest_term(m, plan.sizes)
+    np.testing.assert_allclose(mean, band.mass * merit, atol=1e-8)
+    assert band.mass >= plan.mixing - 1e-12
+    assert largest <= largest_term(m, plan.sizes) * (1.0 + 1e-12)
     even = alike(learner._bounds, K)
     rate = learner._rate()
     assert plan.mixing >= rate * min(1.0, room_for_uniform(even, K)) - 1e-12

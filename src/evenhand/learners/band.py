@@ -1,18 +1,20 @@
 r"""A band that holds the merits of any game, however they were drawn and whatever was forecast.
 
-A query of size r that drew the set S under a plan of mixing :math:`\delta` and forecast b has, a
-share :math:`\delta_r` of the r-sets being uniform,
+A query of size r that drew the set S under a plan of forecast b has, a share :math:`\delta_r` of
+the r-sets being uniform,
 
-.. math:: u = \frac{\delta}{s_r \binom Mr P(S)} \le \frac{\delta}{\delta_r s_r},
+.. math:: u = \frac{\omega}{s_r \binom Mr P(S)} \le \frac{\omega}{\delta_r s_r},
     \qquad e = y - b(S) \in [-1, 1],
 
 and with :math:`\xi_a = \frac{M^2}{r(M-r)} (1\{a \in S\} - \frac rM)` for r < K and
 :math:`\frac MK 1\{a \in S\}` for r = K, the terms :math:`Y_a = \frac1K u e \xi_a` have mean
-:math:`\delta (\phi_a - \phi_a(b))` and are bounded by one number R for ever. Their sums, divided by
-the sum of :math:`\delta`, are the band's centre; the sums of their squares give its width. The
-documentation's page on the theorem has the proofs, and what follows for the regret.
+:math:`\omega (\phi_a - \phi_a(b))`. The plan's weight :math:`\omega`
+(:func:`evenhand.theory.band_weight`) is in inverse proportion to what their squares may be on
+average, as long as they are bounded by one number R for ever. Their sums, divided by that of
+:math:`\omega`, are the band's centre; the sums of their squares give its width. The documentation's
+page on the theorem has the proofs, and what follows for the regret.
 
-Mixing, marginals and forecast are those of the plan that a row was drawn from, so that rows told
+Weight, marginals and forecast are those of the plan that a row was drawn from, so that rows told
 late keep their mean.
 """
 
@@ -25,13 +27,13 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.exchange.plan import by_size
 from evenhand.subsets.combinations import mean_products
-from evenhand.theory import largest_term
+from evenhand.theory import band_weight, largest_term
 from evenhand.typing import Floats, Ints, compiled
 
 ALPHA = 0.05  # chance that the band ever misses a merit: the usual one, it enters by its logarithm
 BAND = 0.25  # share of its width that merits may be off its centre. The bound grows with 1 + c, so
-# small; at 1/4 good merits still have room: on synthetic it never binds, on hidden pair at one
-# policy in 700
+# small; at 1/4 good merits still have room: on synthetic it never binds, on coverage and additive
+# at one policy in twenty to thirty-five
 LEAST = 0.02  # of what others leave, the least that an arm leaves over: as in the evidence
 FLAT = 1e-6  # smallest curvature at which the closed form does not cancel
 SCALE = 0.5 ** np.arange(1, 41)  # lambda: widths are good for sums of squares up to R^2 2^80
@@ -50,6 +52,8 @@ class Terms(NamedTuple):
         The forecast of a set of r: ``scale[r - 1]`` times that of worths (m,) and curvature.
     merit
         (m,) K-Shapley value of the forecast.
+    weight
+        What a row counts.
     unit
         (k,) per size: u is a member's weight times this, over what sets of the size give it.
     above, leaning
@@ -61,6 +65,7 @@ class Terms(NamedTuple):
     gamma: float
     scale: Floats
     merit: Floats
+    weight: float
     unit: Floats
     above: Floats
     leaning: Floats
@@ -100,7 +105,7 @@ def absorb(
     By size: else the processor guesses where sets end, and half of the time wrong. A block of rows
     at a time, which stay in the cache while they are gone through once per size.
     """
-    worth, gamma, scale, _, unit, above, leaning = terms
+    worth, gamma, scale, _, _, unit, above, leaning = terms
     (n, k), count = orders.shape, 0
     even = k / len(above)
     for start in range(0, n, ROWS):
@@ -179,12 +184,12 @@ class Band:
     sums
         (k, m, 2) per size and arm, over the sets that hold it: u e and its square.
     mass
-        Sum of the mixing :math:`\delta`.
+        Sum of the weights :math:`\omega`.
     last, merit, share
         Number of the plan whose rows came last, merits (m,) of its forecast, and its part of the
         mass.
     before
-        (m,) sum of :math:`\delta` times the merits of the forecast, over the rows before these: to
+        (m,) sum of :math:`\omega` times the merits of the forecast, over the rows before these: to
         add to it takes as long as there are arms, and so is done once for all rows of a plan.
     count
         Rewards absorbed.
@@ -201,7 +206,7 @@ class Band:
 
     @property
     def base(self) -> Floats:
-        r"""Sum of :math:`\delta` times the merits of the forecast (m,), over all rows."""
+        r"""Sum of :math:`\omega` times the merits of the forecast (m,), over all rows."""
         return self.before + self.share * self.merit
 
     def absorb(self, plan: SetPlan, rows: Rows, rewards: Floats) -> None:
@@ -215,8 +220,8 @@ class Band:
         if told and plan.number != self.last:
             self.before = self.base
             self.last, self.merit, self.share = plan.number, terms.merit, 0.0
-        self.share += plan.mixing * told
-        self.mass += plan.mixing * told
+        self.share += terms.weight * told
+        self.mass += terms.weight * told
         self.count += told
 
     def _terms_of(self, plan: SetPlan) -> Terms:
@@ -227,8 +232,9 @@ class Band:
             worth = plan.worth.astype(np.float64) if len(plan.worth) else np.zeros(self.m)
             forecast = scaled_forecast(worth, plan.gamma, self.k, self.low)
         # w = p / (P C(M-1, r-1)) with p = r/K of what r-sets give, g: 1 / (P C(M, r)) = w K / (M g)
-        unit = plan.mixing * self.k / (self.m * plan.sizes)
-        return Terms(*forecast, unit, plan.marginals - self.k / self.m, plan.leaning)
+        weight = band_weight(self.m, plan.sizes, plan.uniform)
+        unit = weight * self.k / (self.m * plan.sizes)
+        return Terms(*forecast, weight, unit, plan.marginals - self.k / self.m, plan.leaning)
 
     def branch(self) -> "Band":
         """Return a band of no rewards, to be merged into this one."""

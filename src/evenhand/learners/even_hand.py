@@ -34,6 +34,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Cut, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
+from evenhand.theory import exploring
 from evenhand.threads import side_by_side
 from evenhand.typing import Bools, Floats, Ints
 
@@ -86,8 +87,9 @@ class EvenHand(TermedLearner[SetPlan]):
       noise asks for it, and followed as far as they are precise and the model is seen to be wrong.
 
     This needs marginals between :math:`\delta \frac KM` and :math:`1 - \delta (1 - \frac KM)`, with
-    :math:`\delta = \min(\frac12, (1 + t/M)^{-1/3})`; only arms whose due marginal lies outside add
-    regret.
+    :math:`\delta = \beta \min(\frac12, (1 + t/M)^{-1/3})`, :math:`\beta` being 1, or less on pages
+    that are mostly full (:func:`evenhand.theory.exploring`); only arms whose due marginal lies
+    outside add regret.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 11
+    trajectory = 12
     evidence: Evidence
 
     def __init__(
@@ -292,7 +294,8 @@ class EvenHand(TermedLearner[SetPlan]):
 
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
-        return mixing_rate(self._clock, self.m)
+        clock = self._clock
+        return exploring(self.sizes, clock / self.m) * mixing_rate(clock, self.m)
 
     @property
     def _clock(self) -> int:
