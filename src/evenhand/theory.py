@@ -239,7 +239,7 @@ def even_hand_bound(
     return growing * math.cbrt(m) * root**2 + second * root + start
 
 
-def exploring(sizes: ArrayLike, per_arm: float = math.inf) -> float:
+def exploring(sizes: ArrayLike, per_arm: float | None = None) -> float:
     r"""Part :math:`\beta` of the usual places that EvenHand gives to uniform sets.
 
     1, but where less than a third of all places are in sets that are not full, it sinks with the
@@ -261,10 +261,13 @@ def exploring(sizes: ArrayLike, per_arm: float = math.inf) -> float:
     >>> [round(exploring([0.02, 0.03, 0.95], n), 3) for n in (10, 100, 1000, 10_000)]
     [1.0, 0.626, 0.333, 0.333]
     """
-    places = np.asarray(sizes, np.float64) * np.arange(1.0, np.size(sizes) + 1.0)
-    smaller = float(places[:-1].sum() / places.sum())
-    late = max(1.0 / len(places), smaller / FEW)
-    return min(1.0, max(late, (EARLY / (1.0 + per_arm)) ** (2.0 / 3.0)))
+    shares = _positive(sizes)
+    places = shares * np.arange(1.0, len(shares) + 1.0)
+    part = max(1.0 / len(places), float(places[:-1].sum() / places.sum()) / FEW)
+    if per_arm is not None:
+        n = check_number("per_arm", per_arm, 0.0, math.inf)
+        part = max(part, (EARLY / (1.0 + n)) ** (2.0 / 3.0))
+    return min(1.0, part)
 
 
 def size_price(m: int, sizes: ArrayLike) -> float:
@@ -319,7 +322,13 @@ def band_weight(m: int, sizes: ArrayLike, uniform: ArrayLike) -> float:
     0.994
     """
     shares, least = _shares(m, sizes), _uniform_parts(m, sizes)
-    known = shares * np.asarray(uniform, np.float64)
+    known = check_vector("uniform", uniform, 0.0, 1.0)
+    if len(known) != len(shares):
+        raise ValueError(
+            f"uniform must hold a share of the sets of each of {len(shares)} sizes, as sizes do, "
+            f"got {len(known)}"
+        )
+    known *= shares
     if not known.all():
         return 0.0
     return min(_price(m, least) / _price(m, known), _largest(m, least) / _largest(m, known))
@@ -404,9 +413,15 @@ def _failure(chance: float, name: str = "delta") -> float:
 
 
 def _shares(m: int, sizes: ArrayLike) -> Floats:
-    """Return shares of sizes, all above 0, scaled to sum to 1."""
-    shares = check_vector("sizes", sizes, 0.0, math.inf)
+    """Return shares of sizes up to m, all above 0, scaled to sum to 1."""
+    shares = _positive(sizes)
     check_budget(m, len(shares))
+    return shares
+
+
+def _positive(sizes: ArrayLike) -> Floats:
+    """Return shares, all above 0, scaled to sum to 1."""
+    shares = check_vector("sizes", sizes, 0.0, math.inf)
     if not shares.all():
         raise ValueError(f"sizes must be above 0, got {shares.tolist()}")
     return shares / shares.sum()

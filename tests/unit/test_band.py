@@ -14,7 +14,7 @@ from evenhand.learners.band import BAND, Band, deviation, scaled_forecast, total
 from evenhand.learners.proportional import uniform_shares
 from evenhand.policy import clip_to_sum
 from evenhand.randomness.streams import stream
-from evenhand.theory import even_hand_bound, exploring, largest_term, size_price
+from evenhand.theory import band_weight, even_hand_bound, exploring, largest_term, size_price
 
 CASES = [(6, 3, 0.0), (5, 4, 0.0), (4, 1, 0.0), (7, 2, -0.4), (5, 5, -1.0), (6, 5, -0.2)]
 
@@ -376,6 +376,19 @@ def test_the_bound_counts_on_what_is_explored(full, middle, late):
         parts.append(learner._rate() / usual)
     np.testing.assert_allclose(parts, [1.0, 1.0, middle, late, late])
     assert exploring(learner.sizes) == pytest.approx(min(parts))
+
+
+def test_what_cannot_be_shares_is_refused():
+    for sizes, message in (([1, 0], "above 0"), ("large", "vector of real numbers"), ([], "empty")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            exploring(sizes)
+    with pytest.raises(ValueError, match=r"per_arm must be .*got per_arm=-1"):
+        exploring([0.1, 0.9], -1.0)
+    with pytest.raises(ValueError, match=r"uniform must hold a share .* each of 2 sizes.*got 3"):
+        band_weight(5, [0.1, 0.9], [1, 1, 1])
+    with pytest.raises(ValueError, match=r"uniform must .* got uniform\[1\]=1.5"):
+        band_weight(5, [0.1, 0.9], [1, 1.5])
+    assert band_weight(5, [0.1, 0.9], [1, 0]) == 0.0  # not every set can be drawn
 
 
 def test_the_bound_grows_and_shrinks_as_it_should():
