@@ -17,7 +17,7 @@ from evenhand.typing import Bools, Floats, Ints, compiled
 
 SUM_TOLERANCE = 1e-9  # how far the sum of marginals may be from an integer
 ROUNDING = 1e-12  # how far an entry may lie outside its interval
-BLOCK = 2**12  # rows gone through at a time: they stay in the cache
+ROWS = 2**12  # rows gone through at a time: they stay in the cache
 SMALLEST = 1e-300  # marginals below it count as 0: the odds of smaller ones lose digits
 
 
@@ -288,10 +288,10 @@ def first_bad_query(orders: Ints, sizes: Ints, m: int) -> tuple[int, bool]:
     (n, k), s = orders.shape, sizes.shape[1]
     # rows of several arms are listed first and looked at then: single ones among them at random
     # would have the processor guess, and half of the time wrong
-    rows, ends = np.empty(min(n, BLOCK), np.int64), np.empty(min(n, BLOCK), np.int64)
-    for first in range(0, n, BLOCK):
+    rows, ends = np.empty(min(n, ROWS), np.int64), np.empty(min(n, ROWS), np.int64)
+    for first in range(0, n, ROWS):
         count, bad, by_size = 0, -1, False
-        for row in range(first, min(first + BLOCK, n)):
+        for row in range(first, min(first + ROWS, n)):
             longest, least = 0, 0
             for j in range(s):
                 size = sizes[row, j]

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from evenhand import games, kshapley
-from evenhand.checks import BLOCK, first_bad_query
+from evenhand.checks import ROWS, first_bad_query
 from evenhand.datasets import facebook_stand_in
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
 from evenhand.games.cascade.independent import pull_one_by_one
@@ -454,8 +454,8 @@ def test_a_repeated_arm_is_found_wherever_it_stands():
 
 
 def test_the_first_bad_row_is_named_and_whether_its_size_is():
-    rng, found = np.random.default_rng(1), {}
-    for _ in range(600):
+    rng, found, found_behind = np.random.default_rng(1), {}, {}
+    for trial in range(600):
         m, k, n, s = rng.integers(1, 6, 4)
         orders = np.array([rng.permutation(max(m, k))[:k] for _ in range(n)])
         sizes = rng.integers(0, min(m, k) + 1, (n, s))
@@ -474,13 +474,15 @@ def test_the_first_bad_row_is_named_and_whether_its_size_is():
                 break
         assert first_bad_query(orders, sizes, m) == expected
         found[expected[0] >= 0, expected[1]] = True
-        if len(found) < 3 or expected[0] >= n - 2:  # the same behind a block of good rows
-            good = BLOCK - 1
+        if trial % 10 == 0:  # the same behind a block of good rows, but for one
+            good = ROWS - 1
             orders = np.concatenate([np.tile(np.arange(k) % m, (good, 1)), orders])
             sizes = np.concatenate([np.ones((good, s), np.int64), sizes])
             bad, by_size = expected
-            assert first_bad_query(orders, sizes, m) == (bad + good if bad >= 0 else -1, by_size)
-    assert len(found) == 3  # none bad, a bad arm, a bad size
+            behind = bad + good if bad >= 0 else -1
+            assert first_bad_query(orders, sizes, m) == (behind, by_size)
+            found_behind[bad >= 0, by_size] = True
+    assert len(found) == len(found_behind) == 3  # none bad, a bad arm, a bad size
 
 
 def test_errors_in_a_users_function_say_what_it_was_given():

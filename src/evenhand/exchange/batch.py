@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.checks import BLOCK, as_integers
+from evenhand.checks import ROWS, as_integers
 from evenhand.display import MAX_ROWS, html_table, span
 from evenhand.typing import Floats, Ints, compiled, part
 
@@ -255,10 +255,10 @@ def note_sets(asked: Ints, last: Ints, orders: Ints, sizes: Ints, start: int) ->
     which stay in the cache meanwhile.
     """
     n = len(orders)
-    rows = np.empty(min(n, BLOCK), np.uintp)
-    for first in range(0, n, BLOCK):
+    rows = np.empty(min(n, ROWS), np.uintp)
+    for first in range(0, n, ROWS):
         column, left = 1, 0
-        for i in range(first, min(first + BLOCK, n)):
+        for i in range(first, min(first + ROWS, n)):
             if sizes[i, 0] > 0:
                 arm = np.uintp(orders[i, 0])  # of signed numbers each is looked at for its sign
                 asked[arm] += 1

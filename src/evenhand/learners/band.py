@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.checks import ROWS
 from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.exchange.plan import by_size
@@ -39,7 +40,6 @@ FLAT = 1e-6  # smallest curvature at which the closed form does not cancel
 SCALE = 0.5 ** np.arange(1, 41)  # lambda: widths are good for sums of squares up to R^2 2^80
 SLOPE = np.array([sum(x ** (n - 1) / n for n in range(2, 60)) for x in SCALE])  # psi(x) / x
 BLOCK = 2**14  # arms whose widths are found at a time
-ROWS = 2**12  # rows absorbed at a time
 PRICE = np.log(np.arange(1, 41) * np.arange(2.0, 42))  # each is chosen with chance 1/(i (i + 1))
 
 
