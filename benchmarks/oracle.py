@@ -7,7 +7,8 @@ It shows sets as a learner does that had found the true merits: sizes and explor
 EvenHand's. From their rewards it forms the posterior of the merits, whose mean it would share the
 slots by, and whose 95 % ranges are what intervals can be compared with. It also knows that an arm
 covers whole items and a node has whole arcs, which in the end gives each away exactly; "smooth"
-does not: it takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma.
+does not: it takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma. "Some
+nothing" knows besides how many arms bring nothing, and nodes no more than themselves.
 """
 
 import argparse
@@ -84,14 +85,25 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
     if name == "cover":
         return {
             ORACLE: posteriors.cover,
-            "smooth": lambda told, m, k, rng: posteriors.shop(told, m, k, rng, posteriors.COVERED),
+            "smooth": noisy_or(posteriors.COVERED),
+            "some nothing": noisy_or(posteriors.COVERED_OR_NOTHING),
         }
     exact = cascade_prior(world)
-    smooth = posteriors.smoothed(exact)
     return {
-        ORACLE: lambda told, m, k, rng: posteriors.cascade(told, m, exact, rng),
-        "smooth": lambda told, m, k, rng: posteriors.cascade(told, m, smooth, rng),
+        ORACLE: spreading(exact),
+        "smooth": spreading(posteriors.smoothed(exact)),
+        "some nothing": spreading(posteriors.smoothed(exact, nothing=True)),
     }
+
+
+def noisy_or(prior: posteriors.Clipped) -> Conclude:
+    """Somebody who takes a game for a noisy-OR of arms drawn from this prior."""
+    return lambda told, m, k, rng: posteriors.shop(told, m, k, rng, prior)
+
+
+def spreading(prior: Known) -> Conclude:
+    """Somebody who takes nodes to be drawn from this prior, independently."""
+    return lambda told, m, k, rng: posteriors.cascade(told, m, prior, rng)
 
 
 def reading(
@@ -198,7 +210,7 @@ def main() -> None:
                     reading(s, world.k, conclude, sizes, mark, given.base_seed, r)
                     for r, s in enumerate(built, 1)
                 ]
-                shown = f"{name:8s} {called:9s} {mark:6d}  {line(condense(found))}"
+                shown = f"{name:8s} {called:12s} {mark:6d}  {line(condense(found))}"
                 print(f"{shown}  ({time.perf_counter() - start:.0f} s)", flush=True)
 
 

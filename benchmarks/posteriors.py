@@ -26,17 +26,24 @@ class Told(NamedTuple):
 
 
 class Clipped(NamedTuple):
-    """A beta law of which what lies outside two bounds is moved onto them."""
+    """A beta law of which what lies outside two bounds is moved onto them.
+
+    It is that of arms which bring anything; a share of all arms brings ``nothing``.
+    """
 
     a: float
     b: float
     low: float
     high: float
+    nothing: float = 0.0
 
 
 QUALITIES = Clipped(1.2, 12.0, 0.004, 0.9)
+NEVER = 1e-12  # chance of arms that bring nothing, by which may be divided
 # with mean and variance of what an arm of a rare coverage is worth alone, of which a quarter is 0
 COVERED = Clipped(1.17, 41.4, 1e-5, 0.9)
+# the same, it being known that a quarter is 0
+COVERED_OR_NOTHING = Clipped(2.697, 70.62, 1e-5, 0.9, nothing=0.2525)
 
 
 def shop(
@@ -87,18 +94,23 @@ def _hits(quality: Floats, orders: Ints, sizes: Ints, rng: np.random.Generator) 
 
 
 def _qualities(prior: Clipped, hits: Floats, misses: Floats, rng: np.random.Generator) -> Floats:
-    """Draw qualities: a beta posterior between the bounds, and what was moved onto each."""
+    """Draw qualities: a beta posterior between the bounds, what was moved onto each, or nothing."""
     a, b, low, high = prior.a + hits, prior.b + misses, prior.low, prior.high
     below, above = betainc(a, b, low), betainc(a, b, high)
     at_low = np.log(betainc(prior.a, prior.b, low)) + hits * np.log(low) + misses * np.log1p(-low)
     with np.errstate(divide="ignore"):
         inside = betaln(a, b) - betaln(prior.a, prior.b) + np.log(above - below)
         at_high = np.log(betaincc(prior.a, prior.b, high)) + hits * np.log(high)
+        silent = np.log(np.where(hits > 0.0, 0.0, prior.nothing)) - np.log1p(-prior.nothing)
     at_high += misses * np.log1p(-high)
     keys = np.array([inside, at_low, at_high]) + rng.gumbel(size=(3, len(hits)))
     drawn = betaincinv(a, b, below + (above - below) * rng.random(len(hits)))
     drawn = np.where(keys[0] >= keys[1:].max(axis=0), drawn, np.where(keys[1] > keys[2], low, high))
-    return np.clip(drawn, low, high)
+    found: Floats = np.clip(drawn, low, high)
+    if prior.nothing > 0.0:
+        some = np.logaddexp.reduce([inside, at_low, at_high])
+        found[rng.logistic(size=len(hits)) < silent - some] = NEVER
+    return found
 
 
 # ---- coverage of few items ----
@@ -279,14 +291,17 @@ def prior_of(cascades: list[IndependentCascade], k: int) -> Known:
     return Known(np.concatenate(extra), np.concatenate(merit))
 
 
-def smoothed(prior: Known) -> Known:
+def smoothed(prior: Known, nothing: bool = False) -> Known:
     """The prior of somebody who does not know that a node has whole arcs: a gamma law.
 
-    Merits follow what a node activates on a straight line.
+    It may be that of nodes which activate any, it being known how many activate ``nothing``. Merits
+    follow what a node activates on a straight line.
     """
-    mean, variance = prior.extra.mean(), prior.extra.var()
-    levels = (np.arange(len(prior.extra)) + 0.5) / len(prior.extra)
-    extra = gamma(mean**2 / variance, scale=variance / mean).ppf(levels)
+    some = prior.extra[prior.extra > 0.0] if nothing else prior.extra
+    mean, variance = some.mean(), some.var()
+    levels = (np.arange(len(some)) + 0.5) / len(some)
+    extra = np.zeros(len(prior.extra))
+    extra[len(extra) - len(some) :] = gamma(mean**2 / variance, scale=variance / mean).ppf(levels)
     merit = np.polyval(np.polyfit(prior.extra, prior.merit, 1), extra)
     return Known(extra, merit.astype(np.float64))
 

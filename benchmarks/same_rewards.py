@@ -71,7 +71,7 @@ def main() -> None:
             ]
             for called in found[0]:
                 shown = line(condense([one[called] for one in found]))
-                print(f"{name:8s} {called:9s} {mark:6d}  {shown}", flush=True)
+                print(f"{name:8s} {called:12s} {mark:6d}  {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ def test_the_script_prints_a_line_per_mark(monkeypatch, capsys):
 def test_exact_posteriors_are_told_what_the_learner_was():
     setting = settings(WORLDS["cover"], 5, 1)[0]
     found = same_rewards.readings("cover", WORLDS["cover"], setting, None, 150, 5, 1)
-    assert list(found) == ["EvenHand", "oracle", "smooth"]
+    assert list(found) == ["EvenHand", "oracle", "smooth", "some nothing"]
     learner = EvenHand(30, 5, seed=stream(5, 1, "learner"))
     play(setting, learner, 150, 0, stream(5, 1, "environment"))
     np.testing.assert_allclose(found["EvenHand"].estimate, learner.merit, rtol=1e-9)

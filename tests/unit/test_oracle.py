@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks import oracle, posteriors
+from benchmarks import oracle, posteriors, unequal
 from benchmarks.posteriors import Told
 from scipy.stats import beta
 
@@ -58,21 +58,36 @@ def agree(draws, mean, sd, block=25):
     return bool(close.all() and np.all(np.abs(draws.std(axis=0) / sd - 1) < 0.12))
 
 
-def test_shop():
-    truth, n = (0.2, 0.02, 0.004), 60
+@pytest.mark.parametrize("nothing", [0.0, 0.4])
+def test_shop(nothing):
+    truth, n = (0.2, 0.02, 0.004 if nothing == 0.0 else 0.0), 60
     rng = np.random.default_rng(5)
     data, sets = told(NoisyOr(truth).value, n, rng)
     levels = (np.arange(60) + 0.5) / 60  # equally likely under the prior, cut ends included
-    a, b, low, high = posteriors.QUALITIES
-    grid = np.clip(beta(a, b).ppf(levels), low, high)
+    prior = posteriors.QUALITIES._replace(nothing=nothing)
+    grid = np.append(np.clip(beta(prior.a, prior.b).ppf(levels), prior.low, prior.high), 0.0)
+    with np.errstate(divide="ignore"):
+        log_chance = np.log(np.append(np.full(60, (1.0 - nothing) / 60), nothing))
     quality = np.array(list(itertools.product(grid, repeat=3)))
+    believed = np.array(list(itertools.product(log_chance, repeat=3))).sum(axis=1)
     values = np.stack([1 - np.prod(1 - quality * s, axis=1) for s in sets], axis=1)
     others = quality.sum(axis=1, keepdims=True) - quality
     merits = 0.5 * quality * (2.0 - 0.5 * others)  # alone, and beside one of the two others
-    mean, sd = moments(log_likelihood(data, sets, values), merits)
-    draws = posteriors.shop(data, 3, K, rng, n=2500)
-    assert agree(draws, mean, sd)
-    assert not agree(draws, mean + 0.3 * sd, sd)
+    mean, sd = moments(believed + log_likelihood(data, sets, values), merits)
+    n, block = (2500, 25) if nothing == 0.0 else (20000, 500)  # who brings nothing changes seldom
+    draws = posteriors.shop(data, 3, K, rng, prior, n)
+    assert agree(draws, mean, sd, block)
+    assert not agree(draws, mean + 0.3 * sd, sd, block)
+
+
+def test_a_smooth_prior_keeps_mean_and_variance():
+    exact = posteriors.Known(np.array([0.0, 0.0, 0.02, 0.04, 0.1]), np.arange(5.0))
+    many = posteriors.Known(np.repeat(exact.extra, 400), np.repeat(exact.merit, 400))
+    for nothing in (False, True):
+        smooth = posteriors.smoothed(many, nothing=nothing)
+        assert (smooth.extra == 0.0).mean() == (0.4 if nothing else 0.0)
+        assert smooth.extra.mean() == pytest.approx(many.extra.mean(), rel=0.01)
+        assert smooth.extra.std() == pytest.approx(many.extra.std(), rel=0.02)
 
 
 @pytest.mark.slow  # compiling takes most of it
@@ -133,3 +148,48 @@ def test_the_oracle_shows_the_sets_that_the_learner_does(tmp_path, monkeypatch):
             oracle.keep(tmp_path, 1)
     np.testing.assert_allclose(seen[0], EvenHand(7, 6, seed=1).sizes)
     np.testing.assert_allclose(seen[1], EvenHand(7, 6, full=0.95, seed=1).sizes)
+
+
+def test_information_about_the_weights_of_items():
+    """That of enumerated rewards: the mean square of the slope of their log probability."""
+    covered = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1]], bool)
+    weights, times, step = np.array([0.2, 0.1, 0.3]), np.array([5.0, 2.0, 7.0]), 1e-6
+    expected = np.zeros((3, 3))
+    for items, n in zip(covered, times, strict=True):
+        for reward in (0.0, 1.0):
+
+            def chance(p, items=items, reward=reward):
+                return items @ p if reward else 1.0 - items @ p
+
+            slope = [(chance(weights + e) - chance(weights - e)) / 2 for e in step * np.eye(3)]
+            slope = np.array(slope) / step / chance(weights)
+            expected += n * chance(weights) * np.outer(slope, slope)
+    assert np.allclose(unequal.information(covered, weights, times), expected, rtol=1e-6)
+
+
+def test_least_misplaced_is_the_error_of_who_knows_which_arm_covers_what():
+    """Of weights fitted by least squares, with the weights' true variances, to many rewards."""
+    rng, k = np.random.default_rng(3), 2
+    table = np.zeros((3, posteriors.N_ITEMS), bool)
+    table[0, :6] = table[1, 4:12] = table[2, 12:15] = True  # two items are covered twice
+    game = SetFunction(lambda sets: ((sets.astype(float) @ table) > 0).mean(axis=1), 3)
+    merit = kshapley(game, k)
+    rows = np.repeat(np.arange(len(ORDERS)), 4000)
+    groups, counts = np.unique(table[:, table.any(axis=0)], axis=1, return_counts=True)
+    sets = np.array([[a in o[:r] for a in range(3)] for o, r in ROWS])
+    covered = (sets.astype(int) @ groups) > 0
+    values = covered @ (counts / posteriors.N_ITEMS)
+    scale = 1.0 / np.sqrt(values * (1.0 - values))
+    found = []
+    for _ in range(2000):
+        means = rng.binomial(4000, values) / 4000
+        fitted = np.linalg.lstsq(covered * scale[:, None], means * scale, rcond=None)[0]
+        members = groups.sum(axis=0)
+        each = np.where(members == 1, 1.0, 0.75)  # of an item that two of three arms cover
+        guess = groups @ (fitted * each)
+        found.append(np.abs(guess / guess.sum() - merit / merit.sum()).sum() / 2.0)
+    data = Told(ORDERS[rows], SIZES[rows], np.zeros(len(rows)))
+    least = unequal.least_misplaced(table, data, k, rng)
+    stderr = np.std(found, ddof=1) * np.sqrt(1 / len(found) + 1 / unequal.DRAWS)
+    assert abs(np.mean(found) - least) < 4.0 * stderr
+    assert abs(np.mean(found) - 1.3 * least) > 4.0 * stderr
