@@ -58,8 +58,12 @@ class NoisyOr:
         self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
 
     @cached_property
-    def _half(self) -> Floats:
-        return half_mass(self._cut, self.sd)
+    def _noise(self) -> Floats:
+        """Of each arm 1 - mu, where its noise is cut off, and the mass of half of it (m, 3).
+
+        In one place of memory: of a million arms few are in the cache.
+        """
+        return np.column_stack([self._miss, self._cut, half_mass(self._cut, self.sd)])
 
     def __repr__(self) -> str:
         return f"NoisyOr(m={self.m}, mu={span(self.mu)}, sd={self.sd:g}, width={self.width:g})"
@@ -71,11 +75,11 @@ class NoisyOr:
     def pull(self, orders: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
         """Noisy rewards (n, s): entry (i, j) is that of the set ``orders[i, :sizes[i, j]]``."""
         orders, sizes = check_orders(orders, sizes, self.m)
-        noise, rng = (self._cut, self._half, self.sd), check_rng(rng)
+        noise, rng = self._noise, check_rng(rng)
         rewards = np.empty(sizes.shape)
         for rows in chunks(len(orders), orders.shape[1] * sizes.shape[1], BLOCK):
             numbers = rng.random(int(sizes[rows].sum()))
-            _pull(self._miss, noise, orders[rows], sizes[rows], numbers, rewards[rows])
+            _pull(noise, self.sd, orders[rows], sizes[rows], numbers, rewards[rows])
         return rewards
 
     def kshapley(self, k: int) -> Floats:
@@ -163,21 +167,20 @@ def _values(miss: Floats, sets: Bools) -> Floats:
 
 @compiled
 def _pull(
-    miss: Floats,
-    noise: tuple[Floats, Floats, float],
+    noise: Floats,
+    sd: float,
     orders: Ints,
     sizes: Ints,
     numbers: Floats,
     rewards: Floats,
 ) -> None:
     n, s = sizes.shape
-    cut, half, sd = noise
     used = 0
     for i in range(n):
         for j in range(s):
             product = 1.0
             for r in range(sizes[i, j]):
-                arm = orders[i, r]
-                product *= miss[arm] - truncated_gaussian(cut[arm], half[arm], sd, numbers[used])
+                arm = noise[np.uintp(orders[i, r])]  # of signed numbers each is looked at
+                product *= arm[0] - truncated_gaussian(arm[1], arm[2], sd, numbers[used])
                 used += 1
             rewards[i, j] = 1.0 - product
