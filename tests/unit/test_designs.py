@@ -10,6 +10,7 @@ from evenhand.designs import (
     Uniform,
 )
 from evenhand.designs.design import merge
+from evenhand.designs.head_tree import KEPT, LEAF, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, n_points, sigmoid
 from evenhand.policy import waterfill
 from tests import reference
@@ -206,6 +207,41 @@ def test_a_refit_starts_where_the_design_is():
         assert np.abs(kind.fit(other, tol=1.0).log_weights - design.log_weights).max() > 0.1
         with pytest.raises(ValueError, match=r"marginals must have shape \(8,\), got \(2,\)"):
             design.refit([0.5, 0.5])
+
+
+def test_a_refit_starts_at_old_coins_that_are_near_and_at_likely_ones_else():
+    """Arm by arm, and up to a factor of all odds; arms without a choice stay what they are."""
+    start, target = np.array([0.0, 8.0, -0.3, -9.0, 0.4, -0.2, np.inf, 0.0]), np.full(8, 0.4)
+    target[[1, 6, 7]] = 0.6, 1.0, 0.0
+    target[:6] *= 2.0 / target[:6].sum()
+    old = ConditionalPoisson.from_log_weights(start, 3)
+    moved, variance = old.refit(target, tol=1.0), (target * (1.0 - target)).sum()
+    expected = np.zeros(6)
+    for a, t in enumerate(target[:6]):
+        x, power = t / variance, variance / (variance + t * (1.0 - t))
+        likely = t / (1.0 - t) * (12.0 - 6.0 * x + x**2) / (12.0 + 6.0 * x + x**2)
+        expected[a] = np.log(likely)
+        if a not in (1, 3):
+            ratio = t / (1.0 - t) * (1.0 - old.marginals[a]) / old.marginals[a]
+            step = ((1 + power) * ratio + 1 - power) / ((1 - power) * ratio + 1 + power)
+            expected[a] = old.log_weights[a] + np.log(step)
+    apart = moved.log_weights[:6] - expected
+    np.testing.assert_allclose(apart, apart.mean(), atol=1e-8)
+    assert moved.log_weights[6:].tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize(("m", "k"), [(70, 40), (534, 10), ((KEPT + 3) * LEAF, 30)])
+def test_rows_of_a_tree_drawn_together_are_those_drawn_one_by_one(m, k):
+    """Tables of leaves are kept from row to row; in the last case leaves take turns at a place."""
+    p = 0.5 * random_policy(m, k, 2.0)
+    tree, arms = build_tree(p, 1.0 - p), np.arange(m)
+    together, single = np.empty((60, k), np.int64), np.empty((60, k), np.int64)
+    rng, other = np.random.default_rng(1), np.random.default_rng(1)
+    draw_heads(tree, p, 1.0 - p, arms, together, k, rng)
+    for i in range(60):
+        draw_heads(tree, p, 1.0 - p, arms, single[i : i + 1], k, other)
+    np.testing.assert_array_equal(together, single)
+    assert rng.random() == other.random()
 
 
 def test_a_refit_starts_from_any_design():

@@ -90,7 +90,7 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
     that is the ``damping``. Old coins that are not far from the likely ones take their first step
     here.
     """
-    variance, fresh = 0.0, old.shape[1] == 0
+    variance = 0.0
     for t in target:
         variance += t * (1.0 - t)
     variance = 1.0 if variance < 1.0 else variance
@@ -98,20 +98,23 @@ def _begin(target: Floats, old: Floats, p: Floats, q: Floats, damping: Floats, s
         t = target[a]
         p[a], q[a], damping[a] = t, 1.0 - t, variance / (variance + t * (1.0 - t))
         step[a] = 0.0
-        if not 0.0 < t < 1.0:
-            continue
-        x = t / variance
-        p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
-        if old.shape[1] == 0:
-            continue
+        if 0.0 < t < 1.0:
+            x = t / variance
+            p[a], q[a] = _tilt(t, 1.0 - t, 12.0 - x * (6.0 - x), 12.0 + x * (6.0 + x), 1.0)
+    if old.shape[1] == 0:
+        return 0
+    far = 0
+    for a in range(len(target)):  # nothing in it is skipped by a jump: several arms at a time
+        t = target[a]
         odds, likely = old[HEADS, a] * q[a], old[TAILS, a] * p[a]
-        if odds <= MAX_START_RATIO * likely and likely <= MAX_START_RATIO * odds:
+        near = (odds <= MAX_START_RATIO * likely) & (likely <= MAX_START_RATIO * odds)
+        free = (0.0 < t) & (t < 1.0)
+        far += free & (not near)
+        if free & near:
             up, down = t * old[REST, a], (1.0 - t) * old[MARGINALS, a]
             p[a], q[a] = _tilt(old[HEADS, a], old[TAILS, a], up, down, damping[a])
             step[a] = damping[a] * _log_ratio(up, down)
-        else:
-            fresh = True
-    return 0 if fresh else 1
+    return 0 if far > 0 else 1
 
 
 @part

@@ -9,6 +9,7 @@ from evenhand.typing import Floats, Ints, compiled, part
 
 LEAF = 32  # coins in a leaf
 TRIM = 1e-30  # chances below this fraction of a node's largest are dropped
+KEPT = 64  # leaves whose tables are kept from row to row
 
 
 class HeadTree(NamedTuple):
@@ -104,7 +105,9 @@ def draw_heads(
     size = len(tree.starts)
     n_leaves = size // 2
     heads = np.zeros(size, np.int64)
-    table = np.empty((LEAF + 1, LEAF + 1))
+    kept = min(n_leaves, KEPT)
+    tables = np.empty((kept, LEAF + 1, min(k, LEAF) + 1))
+    of, known = np.zeros(kept, np.int64), np.zeros(kept, np.int64)  # leaf, and heads up to which
     for i in range(len(rows)):
         heads[1], filled = k, int(heads[0])  # 0; with a literal 0 numba compiles twice
         for v in range(1, size):
@@ -112,8 +115,11 @@ def draw_heads(
                 left = _heads_of_left(tree, v, heads[v], rng) if heads[v] else 0
                 heads[2 * v], heads[2 * v + 1] = left, heads[v] - left
             elif heads[v]:
-                begin = (v - n_leaves) * LEAF
-                filled = _draw_leaf(p, q, begin, heads[v], arms, rows[i], filled, table, rng)
+                begin, place = (v - n_leaves) * LEAF, v % kept
+                if of[place] != v or known[place] < heads[v]:
+                    _tabulate(p, q, begin, heads[v], tables[place])
+                    of[place], known[place] = v, heads[v]
+                filled = _draw_leaf(p, begin, heads[v], arms, rows[i], filled, tables[place], rng)
         shuffle(rows[i], rng)
 
 
@@ -141,9 +147,21 @@ def _heads_of_left(tree: HeadTree, v: int, heads: int, rng: np.random.Generator)
 
 
 @part
+def _tabulate(p: Floats, q: Floats, begin: int, heads: int, table: Floats) -> None:
+    """Write into row i the chances of 0 to so many heads among the coins i.. of a leaf."""
+    n = len(p) - begin if len(p) - begin < LEAF else LEAF
+    for j in range(heads + 1):
+        table[n, j] = j == 0
+    for i in range(n - 1, -1, -1):
+        a = begin + i
+        table[i, 0] = q[a] * table[i + 1, 0]
+        for j in range(1, heads + 1):
+            table[i, j] = q[a] * table[i + 1, j] + p[a] * table[i + 1, j - 1]
+
+
+@part
 def _draw_leaf(
     p: Floats,
-    q: Floats,
     begin: int,
     heads: int,
     arms: Ints,
@@ -153,15 +171,7 @@ def _draw_leaf(
     rng: np.random.Generator,
 ) -> int:
     """Toss the coins of one leaf in turn, each given the heads still to come."""
-    n = len(p) - begin if len(p) - begin < LEAF else LEAF
-    for j in range(heads + 1):  # table[i, j]: chance of j heads among the coins i.. of the leaf
-        table[n, j] = j == 0
-    for i in range(n - 1, -1, -1):
-        a = begin + i
-        table[i, 0] = q[a] * table[i + 1, 0]
-        for j in range(1, heads + 1):
-            table[i, j] = q[a] * table[i + 1, j] + p[a] * table[i + 1, j - 1]
-    for i in range(n):
+    for i in range(len(p) - begin if len(p) - begin < LEAF else LEAF):
         if heads == 0:
             break
         a = begin + i
