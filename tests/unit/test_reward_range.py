@@ -1,12 +1,14 @@
 """Rewards in a range of their own, and an empty set that is worth something."""
 
 import json
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 import evenhand
+from evenhand.exchange.rewards import check_rewards
 from evenhand.games import Bernoulli, SetFunction, TruncatedGaussian
 from evenhand.learners import ETCG, URS, EvenHand, FairCMAB, FullSets, GapE, IWKSVFair, MURaS
 from evenhand.testing import keeping, telling
@@ -226,3 +228,35 @@ def test_the_range_is_shown_and_saved_and_files_without_one_load(tmp_path):
 def test_warming_works_in_any_range():
     URS(4, 2, rewards=(10, 20), empty=10, seed=1).warm()
     MURaS(4, 2, 100, lam=4.0, rewards=(10, 20), empty=10, seed=1).warm()
+
+
+def scaled_one_by_one(rewards, sizes, low, high, empty):
+    """What rewards are inside, whether some are missing, or the first place that is refused."""
+    inside = np.zeros(sizes.shape)
+    for place in np.ndindex(sizes.shape):
+        if sizes[place]:
+            if rewards[place] < low or rewards[place] > high:
+                return place
+            inside[place] = (rewards[place] - empty) / (high - low)
+    return inside, bool(np.isnan(inside).any())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rewards_are_scaled_one_by_one_and_the_first_that_is_outside_is_named(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 4, size=rng.integers(1, 9, size=2))
+    rewards = rng.uniform(-1.0, 3.0, sizes.shape)
+    rewards[rng.random(sizes.shape) < 0.1 * (seed % 3)] = np.nan
+    outside = rng.random(sizes.shape) < 0.02 * (seed % 5)
+    rewards[outside] = rng.choice([-1.5, 3.5, np.inf, -np.inf], int(outside.sum()))
+    expected, given = scaled_one_by_one(rewards, sizes, -1.0, 3.0, 0.7), rewards.copy()
+    if isinstance(expected[0], np.ndarray):
+        found, gaps = check_rewards(given, sizes, (-1.0, 3.0), 0.7)
+        np.testing.assert_array_equal(found, expected[0])
+        assert gaps == expected[1]
+    else:
+        row, column = expected
+        place = f"rewards[{row}, {column}]={rewards[row, column]:g};"
+        with pytest.raises(ValueError, match=re.escape(place)):
+            check_rewards(given, sizes, (-1.0, 3.0), 0.7)
+    np.testing.assert_array_equal(given, rewards)  # the caller's own stay what they are

@@ -491,13 +491,20 @@ def test_saving_replaces_in_one_step_and_leaves_nothing_behind(tmp_path, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
 
 
-@pytest.mark.parametrize(("n", "s", "often"), [(50, 3, 4), (50, 1, 4), (50, 1, 1), (5000, 1, 1)])
-def test_selections_are_memberships_in_the_queried_prefixes(n, s, often):
-    """Rows of one set each are counted block by block, of which the last case has two."""
+@pytest.mark.parametrize(
+    ("n", "s", "often", "run"),
+    [(50, 3, 4, 1), (50, 3, 4, 7), (50, 4, 1, 50), (50, 1, 4, 1), (50, 1, 1, 1), (5000, 1, 1, 1)],
+)
+def test_selections_are_memberships_in_the_queried_prefixes(n, s, often, run):
+    """Rows of one set each are counted block by block, of which the last case has two.
+
+    Runs of rows have the same sizes, which are then looked at once.
+    """
     rng = np.random.default_rng(1)
     m, k = 9, 4
     orders = np.array([rng.permutation(m)[:k] for _ in range(n)])
-    sizes, times = rng.integers(0, k + 1, size=(n, s)), rng.integers(1, often + 1, size=n)
+    sizes = np.repeat(rng.integers(0, k + 1, size=(-(-n // run), s)), run, axis=0)[:n]
+    times = rng.integers(1, often + 1, size=n)
     expected = np.zeros(m, np.int64)
     for order, row, often in zip(orders, sizes, times, strict=True):
         for size in row:

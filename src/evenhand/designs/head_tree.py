@@ -105,8 +105,8 @@ def draw_heads(
     size = len(tree.starts)
     n_leaves = size // 2
     heads = np.zeros(size, np.int64)
-    kept = min(n_leaves, KEPT)
-    tables = np.empty((kept, LEAF + 1, min(k, LEAF) + 1))
+    kept = n_leaves if n_leaves < KEPT else KEPT
+    tables = np.empty((kept, LEAF + 1, 1 + (k if k < LEAF else LEAF)))
     of, known = np.zeros(kept, np.int64), np.zeros(kept, np.int64)  # leaf, and heads up to which
     for i in range(len(rows)):
         heads[1], filled = k, int(heads[0])  # 0; with a literal 0 numba compiles twice

@@ -229,21 +229,44 @@ def note_arms(asked: Ints, last: Ints, orders: Ints, sizes: Ints, times: Ints, s
     if s == 1 and total == n:
         note_sets(asked, last, orders, sizes, start)
         return
-    at = start
+    # by place: how many queries of a row hold it, and how many come after the last that does
+    inside, behind = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    at, longest = start, 0
     for i in range(n):
         at += s * times[i]
-        longest = 0
-        for j in range(s - 1, -1, -1):  # from the last query on: those before add longer prefixes
-            size = sizes[i, j]
-            ends[size] += times[i]
-            for r in range(longest, size):
-                last[orders[i, r]] = at - (s - 1 - j) * times[i]
-            longest = size if size > longest else longest
-        total, ends[0] = ends[0] - ends[0], 0
-        for r in range(longest, 0, -1):
-            total += ends[r]
-            ends[r] = 0
-            asked[orders[i, r - 1]] += total
+        if i == 0 or _differ(sizes, i):
+            longest = _find_places(sizes, i, ends, inside, behind)
+        for r in range(longest):
+            arm = np.uintp(orders[i, r])
+            asked[arm] += inside[r] * times[i]
+            last[arm] = at - behind[r] * times[i]
+
+
+@part
+def _differ(sizes: Ints, i: int) -> bool:
+    """Whether the sizes of a row are not those of the row before."""
+    for j in range(sizes.shape[1]):
+        if sizes[i, j] != sizes[i - 1, j]:
+            return True
+    return False
+
+
+@part
+def _find_places(sizes: Ints, i: int, ends: Ints, inside: Ints, behind: Ints) -> int:
+    """Write how a row's queries hold each place; returns how many places they hold at most."""
+    longest, s = 0, sizes.shape[1]
+    for j in range(s - 1, -1, -1):  # from the last query on: those before add longer prefixes
+        size = sizes[i, j]
+        ends[size] += 1
+        for r in range(longest, size):
+            behind[r] = s - 1 - j
+        longest = size if size > longest else longest
+    total, ends[0] = ends[0] - ends[0], 0
+    for r in range(longest, 0, -1):
+        total += ends[r]
+        ends[r] = 0
+        inside[r - 1] = total
+    return longest
 
 
 @part

@@ -43,10 +43,10 @@ def check_rewards(
             f"got {given.shape}"
         )
     values = given.reshape(sizes.shape).astype(np.float64, order="C")
-    row, column, gaps = scale_rewards(values, sizes, *within, empty)
-    if row >= 0:
-        (low, high), s = within, sizes.shape[1]
-        place = {0: "", 1: f"[{row * s + column}]", 2: f"[{row}, {column}]"}[given.ndim]
+    bad, gaps = scale_rewards(values.reshape(-1), sizes.reshape(-1), *within, empty)
+    if bad >= 0:
+        (low, high), (row, column) = within, divmod(bad, sizes.shape[1])
+        place = {0: "", 1: f"[{bad}]", 2: f"[{row}, {column}]"}[given.ndim]
         raise ValueError(
             f"rewards must lie in [{low:g}, {high:g}], got rewards{place}={values[row, column]:g}; "
             "make the learner with rewards=(low, high), or cut it: that of one that runs stays"
@@ -57,20 +57,22 @@ def check_rewards(
 @compiled
 def scale_rewards(
     rewards: Floats, sizes: Ints, low: float, high: float, empty: float
-) -> tuple[int, int, bool]:
-    """Scale rewards in place, up to the first outside [low, high]: its place, else -1.
+) -> tuple[int, bool]:
+    """Scale rewards in place, unless one lies outside [low, high]: its place, else -1.
 
-    The third value says whether any is nan.
+    The second value says whether any is nan. Loops have no jumps: several at a time.
     """
-    (n, s), gaps = rewards.shape, False
-    for i in range(n):
-        for j in range(s):
-            if sizes[i, j] == 0:
-                rewards[i, j] = 0.0
-            elif rewards[i, j] < low or rewards[i, j] > high:
-                return i, j, gaps
-            elif np.isnan(rewards[i, j]):
-                gaps = True
-            else:
-                rewards[i, j] = (rewards[i, j] - empty) / (high - low)
-    return -1, -1, gaps
+    wrong = gaps = 0
+    for i in range(len(rewards)):
+        asked = sizes[i] != 0
+        wrong += asked & ((rewards[i] < low) | (rewards[i] > high))
+        gaps += asked & np.isnan(rewards[i])
+    if wrong > 0:
+        bad = 0
+        while sizes[bad] == 0 or not (rewards[bad] < low or rewards[bad] > high):
+            bad += 1
+        return bad, gaps > 0
+    for i in range(len(rewards)):
+        scaled = (rewards[i] - empty) / (high - low)
+        rewards[i] = scaled if sizes[i] != 0 else 0.0
+    return -1, gaps > 0

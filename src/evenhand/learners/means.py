@@ -64,5 +64,6 @@ def add_prefix_gains(
             gain = rewards[i, r] - before
             before = rewards[i, r]
             if not np.isnan(gain):
-                totals[orders[i, r]] += weights[i, r] * gain
-                counts[orders[i, r]] += 1
+                arm = np.uintp(orders[i, r])  # of signed numbers each is looked at for its sign
+                totals[arm] += weights[i, r] * gain
+                counts[arm] += 1

@@ -100,15 +100,26 @@ def project_l1(target: ArrayLike, k: int) -> Floats:
     return fill(np.clip(vector, 0.0, 1.0), k)
 
 
+@compiled
 def fill(scores: Floats, k: int) -> Floats:
     """Waterfill unchecked scores; if at most k are positive, these get 1, others share the rest."""
-    positive = scores > 0.0
-    m, n = len(scores), int(np.count_nonzero(positive))
+    m, n, top = len(scores), 0, 0.0
+    for score in scores:
+        n += score > 0.0
+        top = score if score > top else top
+    marginals = np.empty(m)
     if n <= k:
-        return np.where(positive, 1.0, 0.0 if n == m else (k - n) / (m - n))
-    parts = scores / scores.max()  # no sum overflows
-    c, left, among = find_scale(parts, 0.0, 1.0, float(k))
-    return np.where(c * parts > 1.0, 1.0, left * parts / among)
+        rest = 0.0 if n == m else (k - n) / (m - n)
+        for a in range(m):
+            marginals[a] = 1.0 if scores[a] > 0.0 else rest
+        return marginals
+    for a in range(m):
+        marginals[a] = scores[a] / top  # no sum overflows
+    c, left, among = find_scale(marginals, 0.0, 1.0, float(k))
+    for a in range(m):
+        share = marginals[a]
+        marginals[a] = 1.0 if c * share > 1.0 else left * share / among
+    return marginals
 
 
 def clip_to_sum(scores: Floats, low: float, high: float, total: float) -> Floats:

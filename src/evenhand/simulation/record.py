@@ -1,5 +1,6 @@
 """What a simulation records: running sums while it goes on, a Run at its end."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -201,9 +202,11 @@ class Record:
     def add_rewards(self, batch: Batch, rewards: ArrayLike) -> None:
         """Add the rewards of a batch; the empty set has none, and nan is one not observed."""
         told = np.asarray(rewards, dtype=np.float64).reshape(batch.sizes.shape)
-        if not batch.sizes.all() or np.isnan(told.sum()):
+        total = float(told.sum())
+        if math.isnan(total) or batch.sizes.min(initial=1) == 0:
             told = told[(batch.sizes > 0) & ~np.isnan(told)]
-        self.rewards += float(told.sum())
+            total = float(told.sum())
+        self.rewards += total
         self.observed += told.size
 
     def finish(self) -> Run:
