@@ -13,6 +13,7 @@ from evenhand.designs.design import merge
 from evenhand.designs.head_tree import KEPT, LEAF, build_tree, draw_heads
 from evenhand.designs.poisson_binomial import by_contour, by_recursion, centre, n_points, sigmoid
 from evenhand.policy import waterfill
+from evenhand.randomness.alias import build_alias
 from tests import reference
 
 MARGINALS_USERS = [
@@ -228,6 +229,39 @@ def test_a_refit_starts_at_old_coins_that_are_near_and_at_likely_ones_else():
     apart = moved.log_weights[:6] - expected
     np.testing.assert_allclose(apart, apart.mean(), atol=1e-8)
     assert moved.log_weights[6:].tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 100])
+def test_the_cells_of_an_alias_table_add_up_to_the_law(n):
+    """Exactly, up to rounding; entries without a chance, many alike and one of nearly all."""
+    rng = np.random.default_rng(n)
+    one = np.eye(n)[0]
+    for weights in (
+        np.ones(n),
+        one,
+        one + 1e-9,
+        rng.gamma(0.1, size=n),
+        rng.integers(0, 2, n) + one,
+    ):
+        table = build_alias(weights).tolist()
+        bits = len(table).bit_length() - 1
+        law = np.zeros(len(table))
+        for cell, word in enumerate(table):
+            other, own = word % len(table), (word >> bits) / 2 ** (64 - bits)
+            law[cell] += own
+            law[other] += 1.0 - own
+        expected = np.append(weights / weights.sum(), np.zeros(len(table) - n))
+        np.testing.assert_allclose(law / len(table), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("start", [[0.0, 1.0, -2.0, 0.5], [np.inf, 1.0, -np.inf, 0.5]])
+def test_weights_of_a_mixture_are_those_of_its_chances(eta, start):
+    mixture = Mixture(ConditionalPoisson.from_log_weights(start, 2), eta)
+    sets = mixture.sample(50, np.random.default_rng(1))
+    chances = np.exp(mixture.log_prob(sets))[:, None]
+    expected = mixture.marginals[sets] / (3 * chances)  # of C(4 - 1, 2 - 1) sets with an arm
+    np.testing.assert_allclose(mixture.weights(sets), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("m", "k"), [(70, 40), (534, 10), ((KEPT + 3) * LEAF, 30)])

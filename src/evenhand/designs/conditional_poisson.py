@@ -198,7 +198,12 @@ class ConditionalPoisson(ExplicitDesign):
     @cached_property
     def _coins(self) -> tuple[Floats, Floats]:
         """Chances of head and tail of the arms with a choice."""
-        return sigmoid(self.log_weights[self._free])
+        return sigmoid(self._free_weights)
+
+    @property
+    def _free_weights(self) -> Floats:
+        """Log weights of the arms with a choice, which most often are all."""
+        return self.log_weights if len(self._free) == self.m else self.log_weights[self._free]
 
     @property
     def listed(self) -> tuple[Ints, Floats] | None:
@@ -234,7 +239,8 @@ class ConditionalPoisson(ExplicitDesign):
     def _sample_arms(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw without listing sets."""
         rows = np.empty((n, self.k), np.int64)
-        rows[:, self._k_free :] = self._always
+        if len(self._always):
+            rows[:, self._k_free :] = self._always
         sampler = self._sampler
         if isinstance(sampler, np.ndarray):
             _draw_distinct(sampler, self._free, rows, self._k_free, rng.random(n))
@@ -253,7 +259,7 @@ class ConditionalPoisson(ExplicitDesign):
     def _odds(self) -> tuple[Floats, float]:
         """Odds of the arms with a choice, the largest being 1, and the log of their sum."""
         odds = np.empty(len(self._free))
-        return odds, scale_odds(self.log_weights[self._free], odds)
+        return odds, scale_odds(self._free_weights, odds)
 
     @property
     def _often_distinct(self) -> bool:
@@ -314,11 +320,12 @@ def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
     sums = np.empty(len(rows))
     for i in range(len(rows)):
         total, always = 0.0, 0
-        for arm in rows[i]:
-            if log_weights[arm] == np.inf:
+        for r in range(rows.shape[1]):
+            weight = log_weights[np.uintp(rows[i, r])]  # arms are never negative
+            if weight == np.inf:
                 always += 1
             else:
-                total += log_weights[arm]
+                total += weight
         sums[i] = total if always >= n_always else -np.inf
     return sums
 

@@ -25,12 +25,9 @@ def build_alias(weights: Floats) -> Words:
     for i in range(n):
         table[i] = i
         keep[i] = weights[i] * (n / total) if i < len(weights) else 0.0
-        if keep[i] < 1.0:
-            stacks[small] = i
-            small += 1
-        else:
-            large -= 1
-            stacks[large] = i
+        stacks[small] = stacks[large - 1] = i  # onto both, and off one again: no jump to guess
+        small += keep[i] < 1.0
+        large -= not keep[i] < 1.0
     while small > 0 and large < n:  # cells left over are full: theirs is their own entry
         poor, rich = stacks[small - 1], stacks[large]
         chance = np.uint64(keep[poor] * unit)

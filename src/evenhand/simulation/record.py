@@ -148,8 +148,8 @@ class Record:
         self.regret: list[float] = []
         self.merit: list[Floats] | None = [] if world.m <= MAX_CURVE_ARMS else None
         self.windows = Windows(world.m) if world.m <= MAX_CURVE_ARMS else None
-        self.selections = np.zeros(world.m, np.int64)
-        self._counted = self._counts()  # what was asked before does not count
+        self._counted = self._counts()
+        self._before = self._counted  # what was asked before does not count
         self.due = np.zeros(world.m)  # summed over the queries of all scenes but the present one
         self.changes: list[Change] = []
         self.names = dict[int, str]()
@@ -165,17 +165,15 @@ class Record:
         roster = self.learner.roster
         self.names |= zip(roster.ids.tolist(), roster.names or (), strict=False)
         self.loss = FairnessLoss(scene.due[scene.arms], self.learner.k)
+        self._share = scene.due / self.learner.k
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses, reading off the checkpoints inside it."""
         loss, end = self.loss(batch), self.at + batch.queries
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
-        counts = self._counts()
-        new, self._counted = counts - self._counted, counts
-        self.selections += new
+        before, self._counted = self._counted, self._counts()
         if self.windows is not None:
-            share = self.scene.due / self.learner.k
-            self.windows.add(new, share, self.at, end, inside)
+            self.windows.add(self._counted - before, self._share, self.at, end, inside)
         if self.merit is not None and len(inside):
             self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
@@ -189,9 +187,10 @@ class Record:
 
     def _counts(self) -> Ints:
         """How often each arm that ever is was asked so far, as the learner counts it."""
-        counts = np.zeros(self.world.m, np.int64)
-        counts[: len(self.learner.selections)] = self.learner.selections
-        return counts
+        counts = np.array(self.learner.selections, np.int64)
+        if len(counts) == self.world.m:
+            return counts
+        return np.append(counts, np.zeros(self.world.m - len(counts), np.int64))
 
     def _by_id(self, values: Floats, absent: float) -> Floats:
         """What the learner says of its arms, as a vector of all arms that ever are."""
@@ -212,6 +211,7 @@ class Record:
     def finish(self) -> Run:
         """Return what was recorded."""
         n, m = len(self.regret), self.world.m
+        selections = self._counted - self._before
         curve = None if self.merit is None else np.reshape(self.merit[:n], (n, m))
         due, given = (None, None) if self.windows is None else self.windows.curves(n)
         target = self.scene.due
@@ -220,8 +220,8 @@ class Record:
         return Run(
             checkpoints=self.marks[:n],
             regret=np.array(self.regret),
-            selections=self.selections,
-            alignment=alignment(target, self.selections) if self.selections.any() else np.nan,
+            selections=selections,
+            alignment=alignment(target, selections) if selections.any() else np.nan,
             merit=self._by_id(self.learner.merit, np.nan),
             marginals=self._by_id(self.learner.marginals, 0.0),
             reward=self.rewards / self.observed if self.observed else float("nan"),
@@ -255,8 +255,7 @@ class Windows:
         queries = end - start
         for stop in [*marks.tolist(), end]:
             part, start = stop - start, stop
-            self._due += part * share
-            self._given += part / queries * counts
+            add_window(self._due, self._given, share, counts, part, part / queries)
             self._length += part
             if len(marks) and stop == marks[0]:
                 self._close()
@@ -310,6 +309,16 @@ def evenly_spaced(horizon: int, n: int = WINDOWS) -> Ints:
     array([ 250,  500,  750, 1000])
     """
     return np.unique(np.rint(np.linspace(0, horizon, n + 1)[1:]).astype(np.int64))
+
+
+@compiled
+def add_window(
+    due: Floats, given: Floats, share: Floats, counts: Ints, queries: int, part: float
+) -> None:
+    """Add what arms are due in some queries, and a part of how often they were asked."""
+    for a in range(len(due)):
+        due[a] += queries * share[a]
+        given[a] += part * counts[a]
 
 
 @compiled
