@@ -187,7 +187,7 @@ def test_rows_told_before_and_after_a_change_are_treated_alike(source, keeping):
 def test_information_without_arms_is_the_matrix_with_zeros_for_them(arms):
     case, arms = Case(7, 4, 300, np.random.default_rng(2)), np.array(arms)
     information = Information(case.sums, case.forecast.reference)
-    dense = np.stack([information.times(row) for row in np.eye(15)])
+    dense = np.stack([information.matrix.times(row) for row in np.eye(15)])
     places = [*arms, *(7 + arms)]
     dense[places] = dense[:, places] = 0.0
     products = information.directions @ dense
@@ -197,7 +197,7 @@ def test_information_without_arms_is_the_matrix_with_zeros_for_them(arms):
     case.sums.cells[:, 5:] = found
     case.sums.cells[arms] = 0.0
     rest = Information(case.sums, case.forecast.reference)
-    dense = np.stack([rest.times(row) for row in np.eye(15)])
+    dense = np.stack([rest.matrix.times(row) for row in np.eye(15)])
     values = np.linalg.eigvalsh(dense)
     assert -1e-6 * values.max() < values.min()
     assert values.max() <= 1.001 * np.linalg.eigvalsh(case.exact).max()
@@ -209,7 +209,7 @@ def test_information_with_cells_merely_deleted_would_be_nonsense():
     case = Case(7, 4, 300, np.random.default_rng(2))
     case.sums.cells[[0, 5]] = 0.0
     rest = Information(case.sums, case.forecast.reference)
-    dense = np.stack([rest.times(row) for row in np.eye(15)])
+    dense = np.stack([rest.matrix.times(row) for row in np.eye(15)])
     assert np.linalg.eigvalsh(dense).max() > 1e3 * np.linalg.eigvalsh(case.exact).max()
 
 

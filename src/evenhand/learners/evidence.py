@@ -351,7 +351,7 @@ class Evidence:
         bend = np.array([forecast.gamma - self.gamma])
         step = np.concatenate([forecast.worth - self.worth, forecast.extra - self.extra, bend])
         information = Information(self.sums, self.reference)
-        change = information.times(step) / information.up
+        change = information.matrix.times(step) / information.up
         self.cells[:, 3] -= change[: self.m]
         self.cells[:, 4] -= change[self.m : -1]
         self.curve[1] -= change[-1]

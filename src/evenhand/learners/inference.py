@@ -11,9 +11,9 @@ import numpy as np
 from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
-from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance, times
+from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
 from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
-from evenhand.learners.posterior import Information, Posterior, refine
+from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats
 
 
@@ -128,7 +128,7 @@ def fit(
     that were not kept. What kept sets have to say is solved exactly.
     """
     some_later = later.weight[0] > 0.0
-    rest = Information(later, forecast.reference) if some_later else None
+    rest = Information(later, forecast.reference).matrix if some_later else NOTHING
     sums = sums.join(later) if some_later else sums
     m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
@@ -152,7 +152,7 @@ def fit(
     prior[m:-1] = 1.0 / (hyper.extra * held**2)
     prior[-1] = 1.0 / BELIEFS.curve**2
     information = Information(sums, forecast.reference)
-    right = information.score.copy()
+    right = information.score
     right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
     right[m:-1] -= prior[m:-1] * extra
     right[-1] += prior[-1] * (1.0 - gamma)
@@ -160,25 +160,19 @@ def fit(
     steep = noise[1] * (1.0 - 2.0 * np.clip(x - low, model.EDGE, 1.0 - model.EDGE)) / variance
     right[-1] += _room(posterior, kept.sinking, prior, forecast, steep, held)
 
-    def exact(vector: Floats) -> Floats:
-        result = prior * vector
-        if rest is not None:
-            result += rest.times(vector)
-        times(kept.orders, kept.looks, vector, result)
-        return result
-
     # of all sets together the kept ones are soon a small part, and less is left to refine; where
     # they are all there is, after eight turns some digits still hung on the order of the rewards
-    step = refine(posterior, exact, right, 1 if some_later else 12)
+    turns = 1 if some_later else 12
+    step = refine(posterior.matrix, rest, prior, kept.orders, kept.looks, right, turns)
     found, extra = x + step[:m], extra + step[m:-1]
-    variances = posterior.variances()
+    (by_worth, _, by_extra) = posterior.variances
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
     centre = max(float(np.minimum(found, low + 1.0).mean()), 1.0 / (told + 2.0))
-    free = float(np.clip(1.0 - variances[:m] / tau, 0.0, 1.0).sum())
+    free = float(np.clip(1.0 - by_worth / tau, 0.0, 1.0).sum())
     spread = float(((found - centre) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
     share = m * held**2 / float((held**2).sum())
-    free = float((share * np.clip(1.0 - prior[m:-1] * variances[m:-1], 0.0, 1.0)).sum())
+    free = float((share * np.clip(1.0 - prior[m:-1] * by_extra, 0.0, 1.0)).sum())
     loss = float((share * (extra / held) ** 2).sum())
     loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.subsets.combinations import mean_products
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.typing import Floats, Ints, compiled, part
 
 LEAST = 0.02  # an arm leaves at least this share to the others, so that products stay above 0
 EDGE = 1e-4  # means this near to the ends of the range have the variance they would have there
@@ -164,7 +164,7 @@ def sinking(orders: Ints, looks: Floats, rate: Floats, result: Floats) -> None:
             result[a, 1] += slope
 
 
-@compiled
+@part
 def times(orders: Ints, looks: Floats, vector: Floats, result: Floats) -> None:
     """Add to ``result`` what the sets' information makes of a vector (2m + 1,): x, eta, gamma."""
     n, k = orders.shape

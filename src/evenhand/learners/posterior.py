@@ -9,99 +9,155 @@ little. The matrix of this form that is right along W and like D elsewhere,
 .. math:: \hat A = D - D W (W' D W)^{-1} W' D + A W (W' A W)^{-1} W' A,
 
 is that of a block BFGS step, and never indefinite. All products cost O(M). Directions may be
-parallel, and early on there is nothing along some of them: each of the two middle matrices is
-taken apart into its eigenvectors, so that what is to cancel is small from the start.
+parallel, and early on there is nothing along some of them: both middle matrices are taken apart
+direction by direction, each less what those before it say, so that what is to cancel is small from
+the start. The inverse of this matrix plus a diagonal is of the same form, a :class:`Matrix`.
 """
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.learners.model import DIRECTIONS, Merits, Sums
-from evenhand.typing import Floats, Ints, compiled
+from evenhand.learners.model import DIRECTIONS, Merits, Sums, times
+from evenhand.typing import Floats, Ints, compiled, part
 
 TINY = 1e-300
 RIDGE = 1e-10  # relative: a combination of directions with less than this along it counts as none
-SIGNS = np.repeat([-1.0, 1.0], DIRECTIONS)
+SIDES = 2 * DIRECTIONS
+SIGNS = np.diag(np.repeat([-1.0, 1.0], DIRECTIONS))
+
+
+class Matrix(NamedTuple):
+    """A symmetric matrix over (x, eta, gamma): D + Z C Z'.
+
+    Attributes
+    ----------
+    blocks, curve
+        D: blocks (3, m) of the arms, of x with x, of x with eta and of eta with eta, and the
+        entry of the curvature.
+    sides, core
+        Z (2m + 1, 8) and C (8, 8).
+    """
+
+    blocks: Floats
+    curve: float
+    sides: Floats
+    core: Floats
+
+    def times(self, vector: Floats) -> Floats:
+        """Product with a vector."""
+        result = np.empty_like(vector)
+        multiply(self, vector, result)
+        return result
+
+
+NOTHING = Matrix(np.empty((3, 0)), 0.0, np.empty((0, SIDES)), SIGNS)
 
 
 class Information:
     """What larger sets say about the parameters (x, eta, gamma), as far as it is kept."""
 
     def __init__(self, sums: Sums, reference: Floats) -> None:
-        self.up = up = sums.up
-        cells = up * sums.cells
-        self.m = m = len(cells)
-        self.score = np.concatenate([cells[:, 3], cells[:, 4], up * sums.curve[1:]])
-        self.directions = np.zeros((DIRECTIONS, 2 * m + 1))
-        self.directions[0, :m] = self.directions[2, m:-1] = self.directions[3, -1] = 1.0
-        self.directions[1, :m] = reference
-        self.along = np.empty((DIRECTIONS, 2 * m + 1))
-        self.along[:, :m], self.along[:, m:-1] = cells[:, 5::2].T, cells[:, 6::2].T
-        self.along[:, -1] = self.directions[:, :-1] @ self.along[3, :-1]
-        self.along[3, -1] = up * sums.curve[0]
-        self.blocks = own_part(cells)
-        self.curve = self.along[3, -1]
-        # D + sides' SIGNS sides
-        self.sides = _roots(self.directions, self._diagonal(self.directions), self.along)
+        self.sums, self.reference, self.up = sums, reference, sums.up
+        self.m, curve = len(reference), self.up * float(sums.curve[0])
+        blocks, sides = taken_apart(sums.cells, self.up, curve, reference)
+        self.matrix = Matrix(blocks, curve, sides, SIGNS)
 
-    def _diagonal(self, vectors: Floats) -> Floats:
-        return _blockwise(self.blocks, self.curve, vectors)
+    @property
+    def score(self) -> Floats:
+        """Its product with how far the parameters are off (2m + 1,)."""
+        cells, curve = self.sums.cells, self.sums.curve
+        return self.up * np.concatenate([cells[:, 3], cells[:, 4], curve[1:]])
 
-    def times(self, vector: Floats) -> Floats:
-        """Product with a vector."""
-        return self._diagonal(vector) + (SIGNS * (self.sides @ vector)) @ self.sides
+    @property
+    def directions(self) -> Floats:
+        """W' (4, 2m + 1)."""
+        m, directions = self.m, np.zeros((DIRECTIONS, 2 * self.m + 1))
+        directions[0, :m] = directions[2, m:-1] = directions[3, -1] = 1.0
+        directions[1, :m] = self.reference
+        return directions
+
+    @property
+    def along(self) -> Floats:
+        """Its products with them (4, 2m + 1)."""
+        cells, m, along = self.sums.cells, self.m, np.empty((DIRECTIONS, 2 * self.m + 1))
+        along[:, :m], along[:, m:-1] = self.up * cells[:, 5::2].T, self.up * cells[:, 6::2].T
+        along[:, -1] = self.directions[:, :-1] @ along[3, :-1]
+        along[3, -1] = self.matrix.curve
+        return along
 
     def without(self, arms: Ints) -> Floats:
         """Products with the directions (m, 8), as in :class:`Sums`, of what is left without arms.
 
         Their rows and columns of the matrix become 0, and so it stays one that is never indefinite.
         """
-        m = self.m
+        m, directions = self.m, self.directions
         places = np.append(arms, m + arms)
-        theirs = np.zeros_like(self.directions)
-        theirs[:, places] = self.directions[:, places]
-        along = self.along - self._diagonal(theirs) - (SIGNS * (theirs @ self.sides.T)) @ self.sides
+        theirs = np.zeros_like(directions)
+        theirs[:, places] = directions[:, places]
+        along = self.along - np.stack([self.matrix.times(row) for row in theirs])
         along[:, places] = 0.0
         products: Floats = np.stack([along[:, :m], along[:, m:-1]]).reshape(2, DIRECTIONS, m)
         return products.transpose(2, 1, 0).reshape(m, -1) / self.up
 
 
-def _blockwise(blocks: tuple[Floats, Floats, Floats], curve: float, vectors: Floats) -> Floats:
-    """Products (..., 2m + 1) of a matrix of blocks, one per arm, and of the curvature's."""
-    result = np.empty_like(vectors)
-    width = vectors.shape[-1]
-    multiply(*blocks, curve, vectors.reshape(-1, width), result.reshape(-1, width))
-    return result
-
-
 @compiled
-def multiply(
-    xx: Floats, xe: Floats, ee: Floats, curve: float, vectors: Floats, result: Floats
-) -> None:
-    """Write the products of rows (n, 2m + 1) with such a matrix."""
-    m = len(xx)
-    for i in range(len(vectors)):
-        x, eta, by_x, by_eta = vectors[i, :m], vectors[i, m:], result[i, :m], result[i, m:]
+def taken_apart(cells: Floats, up: float, curve: float, reference: Floats) -> tuple[Floats, Floats]:
+    """Blocks (3, m) of the arms, and sides (2m + 1, 8) such that A^ is both with SIGNS.
+
+    The sides are first the products of D and of A with the directions, then their roots.
+    """
+    m = len(cells)
+    blocks, sides = own_part(cells, up), np.zeros((2 * m + 1, SIDES))
+    last = sides[2 * m]
+    for a in range(m):
+        x, eta, known = sides[a], sides[m + a], reference[a]
+        x[0], x[1], x[2] = blocks[0, a], blocks[0, a] * known, blocks[1, a]
+        eta[0], eta[1], eta[2] = blocks[1, a], blocks[1, a] * known, blocks[2, a]
+        for d in range(DIRECTIONS):
+            x[DIRECTIONS + d] = up * cells[a, 5 + 2 * d]
+            eta[DIRECTIONS + d] = up * cells[a, 6 + 2 * d]
+        last[DIRECTIONS] += x[-1]
+        last[DIRECTIONS + 1] += known * x[-1]
+        last[DIRECTIONS + 2] += eta[-1]
+    last[DIRECTIONS - 1] = last[-1] = curve
+    for first in (0, DIRECTIONS):
+        take_roots(sides[:, first : first + DIRECTIONS], reference)
+    return blocks, sides
+
+
+@part
+def take_roots(products: Floats, reference: Floats) -> None:
+    """Replace products P = BW of a matrix B by Z such that Z Z' = P (W'P)^-1 P'.
+
+    By Cholesky's decomposition of W'P, scaled to 1s on its diagonal.
+    """
+    m = len(reference)
+    root, scale = np.zeros((DIRECTIONS, DIRECTIONS)), np.empty(DIRECTIONS)
+    for j in range(DIRECTIONS):
         for a in range(m):
-            by_x[a] = xx[a] * x[a] + xe[a] * eta[a]
-            by_eta[a] = xe[a] * x[a] + ee[a] * eta[a]
-        result[i, 2 * m] = curve * vectors[i, 2 * m]
+            root[j, 0] += products[a, j]
+            root[j, 1] += reference[a] * products[a, j]
+            root[j, 2] += products[m + a, j]
+        root[j, 3] = products[2 * m, j]
+        scale[j] = 1.0 / np.sqrt(max(root[j, j], TINY))
+    for i in range(DIRECTIONS):
+        for j in range(i + 1):
+            entry = root[i, j] * scale[i] * scale[j]
+            for d in range(j):
+                entry -= root[i, d] * root[j, d]
+            root[i, j] = entry / root[j, j] if j < i else np.sqrt(max(entry, 0.0) + RIDGE)
+    for a in range(2 * m + 1):
+        row = products[a]
+        for i in range(DIRECTIONS):
+            entry = row[i] * scale[i]
+            for d in range(i):
+                entry -= root[i, d] * row[d]
+            row[i] = entry / root[i, i]
 
 
-def _roots(directions: Floats, *products: Floats) -> Floats:
-    """Rows Z per product P = BW of a matrix B, such that Z'Z = P' (W'P)^-1 P."""
-    sides = np.stack(products)
-    core = sides @ directions.T
-    scale = np.sqrt(np.maximum(np.diagonal(core, axis1=1, axis2=2), TINY))
-    values, vectors = np.linalg.eigh(core / (scale[:, :, None] * scale[:, None, :]))
-    vectors /= scale[:, :, None] * np.sqrt(np.maximum(values, 0.0) + RIDGE)[:, None, :]
-    roots: Floats = vectors.swapaxes(1, 2) @ sides
-    return roots.reshape(-1, directions.shape[1])
-
-
-@compiled
-def own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
+@part
+def own_part(cells: Floats, up: float) -> Floats:
     """Blocks of the arms without what they share with all others.
 
     If arms meet as chance has it, what they share is f f' with row sums f_a (F - f_a): it is in
@@ -110,105 +166,186 @@ def own_part(cells: Floats) -> tuple[Floats, Floats, Floats]:
     m, total, squares = len(cells), 0.0, 0.0
     blocks = np.empty((3, m))
     for a in range(m):
-        fx = cells[a, 5] - cells[a, 0]
+        fx = up * (cells[a, 5] - cells[a, 0])
         total += fx
         squares += fx * fx
     square = total
     for _ in range(8 if total > 0.0 else 0):
         square = total + squares / square
     for a in range(m):
-        xx, xe, ee = cells[a, 0], cells[a, 1], cells[a, 2]
-        fx, fe, part = cells[a, 5] - xx, cells[a, 6] - xe, 0.0
+        xx, xe, ee = up * cells[a, 0], up * cells[a, 1], up * cells[a, 2]
+        fx, fe, taken = up * cells[a, 5] - xx, up * cells[a, 6] - xe, 0.0
         if total > 0.0:
             det = max(xx * ee - xe * xe, 0.0)
             share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
             most = 0.95 * det * square if det > 1e-12 * xx * ee else 0.0
-            part = most / (max(share, most) + TINY) / square
-        blocks[0, a] = xx - part * fx * fx
-        blocks[1, a] = xe - part * fx * fe
-        blocks[2, a] = ee - part * fe * fe
-    return blocks[0], blocks[1], blocks[2]
+            taken = most / (max(share, most) + TINY) / square
+        blocks[0, a] = xx - taken * fx * fx
+        blocks[1, a] = xe - taken * fx * fe
+        blocks[2, a] = ee - taken * fe * fe
+    return blocks
+
+
+@compiled
+def multiply(matrix: Matrix, vector: Floats, result: Floats) -> None:
+    """Write the product of a matrix with a vector (2m + 1,)."""
+    blocks, curve, sides, core = matrix
+    xx, xe, ee = blocks[0], blocks[1], blocks[2]
+    m, along, inner = len(xx), np.zeros(SIDES), np.zeros(SIDES)
+    for i in range(2 * m + 1):
+        for d in range(SIDES):
+            along[d] += sides[i, d] * vector[i]
+    for d in range(SIDES):
+        for e in range(SIDES):
+            inner[d] += core[d, e] * along[e]
+    for a in range(m):
+        x, eta = vector[a], vector[m + a]
+        result[a], result[m + a] = xx[a] * x + xe[a] * eta, xe[a] * x + ee[a] * eta
+    result[2 * m] = curve * vector[2 * m]
+    for i in range(2 * m + 1):
+        total = 0.0
+        for d in range(SIDES):
+            total += sides[i, d] * inner[d]
+        result[i] += total
 
 
 class Posterior:
     """Inverse of the information plus a diagonal prior."""
 
     def __init__(self, information: Information, prior: Floats) -> None:
-        m = self.m = information.m
-        xx, xe, ee = information.blocks
-        xx, ee = xx + prior[:m], ee + prior[m:-1]
-        det = xx * ee - xe * xe
-        self.blocks = ee / det, -xe / det, xx / det
-        self.curve = 1.0 / (information.curve + prior[-1])
-        self.sides = self._base(information.sides)
-        core = information.sides @ self.sides.T
-        core.flat[:: 2 * DIRECTIONS + 1] += SIGNS
-        self.core = np.linalg.inv(core)
-
-    def _base(self, vectors: Floats) -> Floats:
-        return _blockwise(self.blocks, self.curve, vectors)
-
-    def solve(self, right: Floats) -> Floats:
-        """Product with a vector."""
-        return self._base(right) - (self.core @ (self.sides @ right)) @ self.sides
-
-    def variances(self) -> Floats:
-        """Diagonal (2m + 1,)."""
-        xx, _, ee = self.blocks
-        base = np.concatenate([xx, ee, [self.curve]])
-        return base - ((self.core @ self.sides) * self.sides).sum(axis=0)
+        self.m = information.m
+        blocks, curve, sides, core = inverted(information.matrix, prior)
+        self.matrix = Matrix(blocks, curve, sides, -np.linalg.inv(core))
+        self.variances = own_blocks(self.matrix)
 
     def given_curve(self) -> tuple[Floats, Floats]:
         """How all parameters (2m + 1,) go with the curvature, and what is left if it is known.
 
         The latter are variances (3, m): of x, of x with eta, of eta.
         """
-        m, (xx, xe, ee) = self.m, self.blocks
-        ridge = self.solve(np.append(np.zeros(2 * m), 1.0))
-        part = self.core @ self.sides
-        px, (sx, se) = part[:, :m], (self.sides[:, :m], self.sides[:, m:-1])
-        pe = part[:, m:-1]
-        blocks = np.array([xx - (px * sx).sum(0), xe - (px * se).sum(0), ee - (pe * se).sum(0)])
+        m, (_, curve, sides, core) = self.m, self.matrix
+        ridge = sides @ (core @ sides[-1])
+        ridge[-1] += curve
         x, eta, all = ridge[:m], ridge[m:-1], ridge[-1]
-        blocks -= np.array([x * x, x * eta, eta * eta]) / all
-        return ridge / all, blocks
+        left = self.variances - np.array([x * x, x * eta, eta * eta]) / all
+        return ridge / all, left
 
     def of_merits(self, merits: Merits) -> tuple[Floats, Floats]:
         """Variances (m,) of the model's merits, and their covariances with the sum of all."""
-        m, (xx, xe, ee) = self.m, self.blocks
+        m, ((xx, xe, ee), curve, sides, core) = self.m, self.matrix
         _, dx, de, ux, ue, bend = merits
-        sx, se = self.sides[:, :m], self.sides[:, m:-1]
-        low = dx * sx + de * se + bend * self.sides[:, -1:]
+        sx, se = sides[:m].T, sides[m:-1].T
+        low = dx * sx + de * se + bend * sides[-1:].T
         low += sx.sum(axis=1)[:, None] * ux + se.sum(axis=1)[:, None] * ue
         jx, je = dx * xx + de * xe, dx * xe + de * ee
-        square = dx * jx + de * je + 2.0 * (ux * jx + ue * je) + bend * bend * self.curve
+        square = dx * jx + de * je + 2.0 * (ux * jx + ue * je) + bend * bend * curve
         square += ux * ux * xx.sum() + 2.0 * ux * ue * xe.sum() + ue * ue * ee.sum()
-        inner = self.core @ low
+        inner = core @ low
         tx, te = dx + ux.sum(), de + ue.sum()
         vx, ve = xx * tx + xe * te, xe * tx + ee * te
-        shared = dx * vx + de * ve + ux * vx.sum() + ue * ve.sum() + bend * self.curve * bend.sum()
-        return square - (low * inner).sum(axis=0), shared - low.sum(axis=1) @ inner
+        shared = dx * vx + de * ve + ux * vx.sum() + ue * ve.sum() + bend * curve * bend.sum()
+        return square + (low * inner).sum(axis=0), shared + low.sum(axis=1) @ inner
 
 
+@compiled
+def inverted(matrix: Matrix, prior: Floats) -> tuple[Floats, float, Floats, Floats]:
+    """Of the inverse of a matrix plus a diagonal: D, Z, and C's inverse with its sign turned."""
+    blocks, curve, sides, core = matrix
+    xx, xe, ee = blocks[0], blocks[1], blocks[2]
+    m = len(xx)
+    found, moved, inner = np.empty((3, m)), np.empty((2 * m + 1, SIDES)), core.copy()
+    alone = 1.0 / (curve + prior[2 * m])
+    for d in range(SIDES):
+        moved[2 * m, d] = alone * sides[2 * m, d]
+    for a in range(m):
+        x, eta = xx[a] + prior[a], ee[a] + prior[m + a]
+        det = x * eta - xe[a] * xe[a]
+        found[0, a], found[1, a], found[2, a] = eta / det, -xe[a] / det, x / det
+        for d in range(SIDES):
+            moved[a, d] = found[0, a] * sides[a, d] + found[1, a] * sides[m + a, d]
+            moved[m + a, d] = found[1, a] * sides[a, d] + found[2, a] * sides[m + a, d]
+    for i in range(2 * m + 1):
+        for d in range(SIDES):
+            for e in range(SIDES):
+                inner[d, e] += sides[i, d] * moved[i, e]
+    return found, alone, moved, inner
+
+
+@compiled
+def own_blocks(matrix: Matrix) -> Floats:
+    """Blocks (3, m) of the arms on a matrix's diagonal."""
+    blocks, _, sides, core = matrix
+    m, found = blocks.shape[1], blocks.copy()
+    for a in range(m):
+        x, eta = sides[a], sides[m + a]
+        for d in range(SIDES):
+            by_x = by_eta = 0.0
+            for e in range(SIDES):
+                by_x += core[d, e] * x[e]
+                by_eta += core[d, e] * eta[e]
+            found[0, a] += by_x * x[d]
+            found[1, a] += by_x * eta[d]
+            found[2, a] += by_eta * eta[d]
+    return found
+
+
+@compiled
 def refine(
-    posterior: Posterior, exact: Callable[[Floats], Floats], right: Floats, turns: int
+    inverse: Matrix,
+    rest: Matrix,
+    prior: Floats,
+    orders: Ints,
+    looks: Floats,
+    right: Floats,
+    turns: int,
 ) -> Floats:
     """Solve with the exact information, by conjugate gradients from what is kept of it.
 
-    Always so many turns, unless nothing is left: where to stop would hang on the last digits, and
-    with it on the order in which rewards were told.
+    That is of kept sets, and with it ``rest`` and a prior. Always so many turns, unless nothing is
+    left: where to stop would hang on the last digits, and with it on the order in which rewards
+    were told.
     """
-    found = posterior.solve(right)
-    residual = right - exact(found)
-    direction = better = posterior.solve(residual)
-    left = first = float(residual @ better)
-    for _ in range(turns):
+    n, left, first = len(right), 0.0, 0.0
+    found, residual, product, better = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
+    direction = np.empty(n)
+    multiply(inverse, right, direction)
+    for i in range(n):
+        residual[i] = right[i]
+    for turn in range(turns + 1):
+        add_up(rest, prior, orders, looks, direction, product)
+        length = left / dot(direction, product) if turn else 1.0
+        for i in range(n):
+            found[i] += length * direction[i]
+            residual[i] -= length * product[i]
+        multiply(inverse, residual, better)
+        left, before = dot(residual, better), left
+        first = first if turn else left
         if left <= 1e-20 * first:
             break
-        product = exact(direction)
-        length = left / float(direction @ product)
-        found, residual = found + length * direction, residual - length * product
-        better = posterior.solve(residual)
-        left, before = float(residual @ better), left
-        direction = better + left / before * direction
+        back = left / before if turn else 0.0
+        for i in range(n):
+            direction[i] = better[i] + back * direction[i]
     return found
+
+
+@part
+def add_up(
+    rest: Matrix, prior: Floats, orders: Ints, looks: Floats, vector: Floats, result: Floats
+) -> None:
+    """Write what the exact information and the prior make of a vector."""
+    for i in range(len(vector)):
+        result[i] = 0.0
+    if len(rest.sides):
+        multiply(rest, vector, result)
+    for i in range(len(vector)):
+        result[i] += prior[i] * vector[i]
+    times(orders, looks, vector, result)
+
+
+@part
+def dot(one: Floats, other: Floats) -> float:
+    """Inner product."""
+    total = 0.0
+    for i in range(len(one)):
+        total += one[i] * other[i]
+    return total
