@@ -46,8 +46,11 @@ class Matrix(NamedTuple):
 
     def times(self, vector: Floats) -> Floats:
         """Product with a vector."""
-        result = np.empty_like(vector)
-        multiply(self, vector, result)
+        m, (xx, xe, ee) = self.blocks.shape[1], self.blocks
+        x, eta, result = vector[:m], vector[m:-1], self.sides @ (self.core @ (vector @ self.sides))
+        result[:m] += xx * x + xe * eta
+        result[m:-1] += xe * x + ee * eta
+        result[-1] += self.curve * vector[-1]
         return result
 
 
@@ -109,18 +112,18 @@ def taken_apart(cells: Floats, up: float, curve: float, reference: Floats) -> tu
     """
     m = len(cells)
     blocks, sides = own_part(cells, up), np.zeros((2 * m + 1, SIDES))
-    last = sides[2 * m]
     for a in range(m):
-        x, eta, known = sides[a], sides[m + a], reference[a]
-        x[0], x[1], x[2] = blocks[0, a], blocks[0, a] * known, blocks[1, a]
-        eta[0], eta[1], eta[2] = blocks[1, a], blocks[1, a] * known, blocks[2, a]
+        known, b = reference[a], m + a
+        xx, xe, ee = blocks[0, a], blocks[1, a], blocks[2, a]
+        sides[a, 0], sides[a, 1], sides[a, 2] = xx, xx * known, xe
+        sides[b, 0], sides[b, 1], sides[b, 2] = xe, xe * known, ee
         for d in range(DIRECTIONS):
-            x[DIRECTIONS + d] = up * cells[a, 5 + 2 * d]
-            eta[DIRECTIONS + d] = up * cells[a, 6 + 2 * d]
-        last[DIRECTIONS] += x[-1]
-        last[DIRECTIONS + 1] += known * x[-1]
-        last[DIRECTIONS + 2] += eta[-1]
-    last[DIRECTIONS - 1] = last[-1] = curve
+            sides[a, DIRECTIONS + d] = up * cells[a, 5 + 2 * d]
+            sides[b, DIRECTIONS + d] = up * cells[a, 6 + 2 * d]
+        sides[2 * m, 4] += sides[a, 7]
+        sides[2 * m, 5] += sides[a, 7] * known
+        sides[2 * m, 6] += sides[b, 7]
+    sides[2 * m, 3] = sides[2 * m, 7] = curve
     for first in (0, DIRECTIONS):
         take_roots(sides[:, first : first + DIRECTIONS], reference)
     return blocks, sides
@@ -148,12 +151,11 @@ def take_roots(products: Floats, reference: Floats) -> None:
                 entry -= root[i, d] * root[j, d]
             root[i, j] = entry / root[j, j] if j < i else np.sqrt(max(entry, 0.0) + RIDGE)
     for a in range(2 * m + 1):
-        row = products[a]
         for i in range(DIRECTIONS):
-            entry = row[i] * scale[i]
+            entry = products[a, i] * scale[i]
             for d in range(i):
-                entry -= root[i, d] * row[d]
-            row[i] = entry / root[i, i]
+                entry -= root[i, d] * products[a, d]
+            products[a, i] = entry / root[i, i]
 
 
 @part
@@ -184,29 +186,6 @@ def own_part(cells: Floats, up: float) -> Floats:
         blocks[1, a] = xe - taken * fx * fe
         blocks[2, a] = ee - taken * fe * fe
     return blocks
-
-
-@compiled
-def multiply(matrix: Matrix, vector: Floats, result: Floats) -> None:
-    """Write the product of a matrix with a vector (2m + 1,)."""
-    blocks, curve, sides, core = matrix
-    xx, xe, ee = blocks[0], blocks[1], blocks[2]
-    m, along, inner = len(xx), np.zeros(SIDES), np.zeros(SIDES)
-    for i in range(2 * m + 1):
-        for d in range(SIDES):
-            along[d] += sides[i, d] * vector[i]
-    for d in range(SIDES):
-        for e in range(SIDES):
-            inner[d] += core[d, e] * along[e]
-    for a in range(m):
-        x, eta = vector[a], vector[m + a]
-        result[a], result[m + a] = xx[a] * x + xe[a] * eta, xe[a] * x + ee[a] * eta
-    result[2 * m] = curve * vector[2 * m]
-    for i in range(2 * m + 1):
-        total = 0.0
-        for d in range(SIDES):
-            total += sides[i, d] * inner[d]
-        result[i] += total
 
 
 class Posterior:
@@ -277,15 +256,14 @@ def own_blocks(matrix: Matrix) -> Floats:
     blocks, _, sides, core = matrix
     m, found = blocks.shape[1], blocks.copy()
     for a in range(m):
-        x, eta = sides[a], sides[m + a]
         for d in range(SIDES):
             by_x = by_eta = 0.0
             for e in range(SIDES):
-                by_x += core[d, e] * x[e]
-                by_eta += core[d, e] * eta[e]
-            found[0, a] += by_x * x[d]
-            found[1, a] += by_x * eta[d]
-            found[2, a] += by_eta * eta[d]
+                by_x += core[d, e] * sides[a, e]
+                by_eta += core[d, e] * sides[m + a, e]
+            found[0, a] += by_x * sides[a, d]
+            found[1, a] += by_x * sides[m + a, d]
+            found[2, a] += by_eta * sides[m + a, d]
     return found
 
 
@@ -306,13 +284,15 @@ def refine(
     were told.
     """
     n, left, first = len(right), 0.0, 0.0
-    found, residual, product, better = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
-    direction = np.empty(n)
+    found, residual, direction = np.zeros(n), right.copy(), np.zeros(n)
+    product, better = np.empty(n), np.empty(n)
     multiply(inverse, right, direction)
-    for i in range(n):
-        residual[i] = right[i]
     for turn in range(turns + 1):
-        add_up(rest, prior, orders, looks, direction, product)
+        for i in range(n):
+            product[i], better[i] = prior[i] * direction[i], 0.0
+        times(orders, looks, direction, product)
+        if len(rest.sides):
+            multiply(rest, direction, product)
         length = left / dot(direction, product) if turn else 1.0
         for i in range(n):
             found[i] += length * direction[i]
@@ -329,17 +309,25 @@ def refine(
 
 
 @part
-def add_up(
-    rest: Matrix, prior: Floats, orders: Ints, looks: Floats, vector: Floats, result: Floats
-) -> None:
-    """Write what the exact information and the prior make of a vector."""
-    for i in range(len(vector)):
-        result[i] = 0.0
-    if len(rest.sides):
-        multiply(rest, vector, result)
-    for i in range(len(vector)):
-        result[i] += prior[i] * vector[i]
-    times(orders, looks, vector, result)
+def multiply(matrix: Matrix, vector: Floats, result: Floats) -> None:
+    """Add the product of a matrix with a vector (2m + 1,)."""
+    blocks, curve, sides, core = matrix
+    xx, xe, ee = blocks[0], blocks[1], blocks[2]
+    m, along, inner = len(xx), np.zeros(SIDES), np.zeros(SIDES)
+    for i in range(2 * m + 1):
+        for d in range(SIDES):
+            along[d] += sides[i, d] * vector[i]
+    for d in range(SIDES):
+        for e in range(SIDES):
+            inner[d] += core[d, e] * along[e]
+    for i in range(2 * m + 1):
+        for d in range(SIDES):
+            result[i] += sides[i, d] * inner[d]
+    for a in range(m):
+        x, eta = vector[a], vector[m + a]
+        result[a] += xx[a] * x + xe[a] * eta
+        result[m + a] += xe[a] * x + ee[a] * eta
+    result[2 * m] += curve * vector[2 * m]
 
 
 @part
