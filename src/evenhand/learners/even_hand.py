@@ -34,7 +34,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Cut, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
-from evenhand.theory import exploring
+from evenhand.theory import exploring, exploring_early
 from evenhand.threads import side_by_side
 from evenhand.typing import Bools, Floats, Ints
 
@@ -151,6 +151,7 @@ class EvenHand(TermedLearner[SetPlan]):
         super().__init__(m, k, None, seed, names, rewards, empty)
         self.full = None  # the sizes say it
         self.sizes = size_shares(self.k, full, sizes)
+        self._exploring = exploring(self.sizes)  # in the end
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
@@ -295,7 +296,8 @@ class EvenHand(TermedLearner[SetPlan]):
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
         clock = self._clock
-        return exploring(self.sizes, clock / self.m) * mixing_rate(clock, self.m)
+        part = max(self._exploring, exploring_early(clock / self.m))
+        return part * mixing_rate(clock, self.m)
 
     @property
     def _clock(self) -> int:
@@ -311,11 +313,12 @@ class EvenHand(TermedLearner[SetPlan]):
         if renews:
             self._watch.end(self.evidence)
         merits = self._believed(*self.evidence.renew())[0]
-        policy = self._share_out(self.band.hold(merits), self._rate())
+        rate = self._rate()
+        policy = self._share_out(self.band.hold(merits), rate)
         if renews:
             self._watch.mark(self.evidence)
         worth, gamma = self.evidence.forecast.worth, self.evidence.forecast.gamma
-        mixing = self._uniform_share(policy, self._rate())
+        mixing = self._uniform_share(policy, rate)
         # terms hold for sets of every size: then all have the same share of uniform ones
         same = np.full(self.k, mixing)
         uniform = uniform_shares(self.sizes, mixing) if self.terms is None else same
