@@ -271,7 +271,7 @@ def test_worths_of_single_arms_are_conjugate_means():
     before, hyper = told.forecast, inference.Hyper(0.2, 0.7, 0.01)
     kept = Kept(told.orders.astype(np.int64), np.empty((0, 4)), np.zeros((9, 2)))
     sums = told.told, told.singles, told.sums, kept, told.sums
-    found, _, after, _ = inference.fit(*sums, before, hyper, 0.0)
+    found, _, after, *_ = inference.fit(*sums, before, hyper, 0.0)
     noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2
     n0 = noise / (0.7 * 0.2**2)
     own = after.own  # 1 where arms scatter as the curve says

@@ -362,8 +362,8 @@ class Evidence:
             half, never = np.full(self.m, 0.5), np.full(self.m, np.inf)
             return Conclusions(half, never, half, never, half, never, half, forecast, hyper)
         if self.keeping:
-            forecast, hyper = self._step(forecast, hyper)[0][2:]
-        (found, posterior, forecast, hyper), saturation = self._step(forecast, hyper)
+            _, _, forecast, hyper, _ = self._step(forecast, hyper)
+        found, posterior, forecast, hyper, saturation = self._step(forecast, hyper)
         met = saturation[:, 1] / np.maximum(saturation[:, 0], 1.0)
         expected, merits = model.expectations(
             forecast.worth, forecast.extra, forecast.gamma, met, found
@@ -377,14 +377,14 @@ class Evidence:
             return np.zeros(self.m)
         return 0.5 / (1.0 + np.maximum(self.told - self.start, 0.0) / self.m)
 
-    def _step(self, forecast: Forecast, hyper: Hyper) -> tuple[inference.Fit, Floats]:
-        """Go one step from a forecast; returns the saturation met, too."""
+    def _step(self, forecast: Forecast, hyper: Hyper) -> inference.Fit:
+        """Go one step from a forecast."""
         sums, kept = self._linearised(forecast)
         told = self.told, self.singles, sums, kept, self.sums
         fit = inference.fit(*told, forecast, hyper, self.low)
         if self.keeping:
             fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))
-        return fit, sums.join(self.sums).saturation
+        return fit
 
     def _free(self, forecast: Forecast) -> Free:
         means, noises = (self.weighted, self.carried), (forecast, self.forecast)

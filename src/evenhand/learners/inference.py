@@ -12,9 +12,9 @@ from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, surprises
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
-from evenhand.typing import Floats
+from evenhand.typing import Floats, compiled
 
 
 class Beliefs(NamedTuple):
@@ -104,12 +104,16 @@ class Conclusions(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """One step: the worths as found, before they are held above 0, and all that follows."""
+    """One step: the worths as found, before they are held above 0, and all that follows.
+
+    Last, the saturation met in all larger sets, as in :class:`Sums`.
+    """
 
     found: Floats
     posterior: Posterior
     forecast: Forecast
     hyper: Hyper
+    saturation: Floats
 
 
 def fit(
@@ -130,22 +134,17 @@ def fit(
     some_later = later.weight[0] > 0.0
     rest = Information(later, forecast.reference).matrix if some_later else NOTHING
     sums = sums.join(later) if some_later else sums
-    m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
+    m, (n, y) = len(singles), singles[:, :2].T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-    q = binary_variance(x, low)
-    squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
-    fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
-    common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
-    terms = (n, n * q, n * q * q, squares, q * squares)
-    scatter = sums.scatter + np.array([(term * common).sum() for term in terms])
-    noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
-    variance = noise[0] + noise[1] * q
-    own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
+    squares, fourths, scatter = surprises(singles, x, forecast.noise, low)
+    noise = curve_of(sums.scatter + scatter, binary=all_at_the_ends(singles, low))
+    variance = noise[0] + noise[1] * binary_variance(x, low)
+    own = own_ratios(n, squares, fourths, variance, noise)
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre
     tau = hyper.spread * centre**2
-    rewards = float(variance.mean()) / tau
+    rewards = float(variance.sum()) / m / tau
     held = np.maximum(x, BELIEFS.hold * centre)
     prior = np.empty(2 * m + 1)
     prior[:m] = (rewards + n / own) / variance
@@ -165,20 +164,37 @@ def fit(
     turns = 1 if some_later else 12
     step = refine(posterior.matrix, rest, prior, kept.orders, kept.looks, right, turns)
     found, extra = x + step[:m], extra + step[m:-1]
-    (by_worth, _, by_extra) = posterior.variances
+    variances = posterior.variances
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
-    centre = max(float(np.minimum(found, low + 1.0).mean()), 1.0 / (told + 2.0))
-    free = float(np.clip(1.0 - by_worth / tau, 0.0, 1.0).sum())
-    spread = float(((found - centre) ** 2).sum()) / centre**2
-    spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
-    share = m * held**2 / float((held**2).sum())
-    free = float((share * np.clip(1.0 - prior[m:-1] * by_extra, 0.0, 1.0)).sum())
-    loss = float((share * (extra / held) ** 2).sum())
-    loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
+    centre = max(float(np.minimum(found, low + 1.0).sum()) / m, 1.0 / (told + 2.0))
+    free, spread, free_extra, loss = squares_of(found - centre, extra, held, prior, variances, tau)
+    spread = _mean_of(spread / centre**2, free, BELIEFS.spread, BELIEFS.spread_arms)
+    loss = _mean_of(loss, free_extra, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
-    gamma = float(np.clip(gamma + step[-1], 1e-4, 0.95 / centre))
+    gamma = min(max(gamma + float(step[-1]), 1e-4), 0.95 / centre)
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
-    return Fit(found, posterior, forecast, Hyper(centre, spread, loss))
+    return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
+
+
+@compiled
+def squares_of(
+    off: Floats, extra: Floats, held: Floats, prior: Floats, variances: Floats, tau: float
+) -> tuple[float, float, float, float]:
+    """Sums of squares of worths and of extra losses, each after how many arms are free in it.
+
+    Extra losses are over the worths, and an arm counts by the square of its worth.
+    """
+    m = len(off)
+    free = square = free_extra = loss = heavy = 0.0
+    for a in range(m):
+        heavy += held[a] * held[a] / m
+    for a in range(m):
+        share, each = held[a] * held[a] / heavy, extra[a] / held[a]
+        free += min(max(1.0 - variances[0, a] / tau, 0.0), 1.0)
+        square += off[a] * off[a]
+        free_extra += share * min(max(1.0 - prior[m + a] * variances[2, a], 0.0), 1.0)
+        loss += share * each * each
+    return free, square, free_extra, loss
 
 
 def _room(
