@@ -53,7 +53,8 @@ def surprises(
         q = held * (1.0 - held)
         square = yy - 2.0 * x * y + n * x * x
         fourth = yyyy - 4.0 * x * yyy + 6.0 * x * x * yy - 4.0 * x * x * x * y + n * x * x * x * x
-        squares[a], fourths[a] = max(square, 0.0), max(fourth, 0.0)
+        squares[a] = square if square > 0.0 else 0.0
+        fourths[a] = fourth if fourth > 0.0 else 0.0
         common = 1.0 / (noise[0] + noise[1] * q)
         scatter[0] += common * n
         scatter[1] += common * n * q
@@ -73,28 +74,33 @@ def own_ratios(
     from how large surprises are when there are any: rare 0/1 rewards say next to nothing about it,
     and keep the curve's; rewards of steady size say it soon.
     """
-    m, known = len(n), 0
-    ratio, error, between = np.ones(m), np.empty(m), 0.0
+    m, told = len(n), 0.0
+    ratio, error, between = np.empty(m), np.empty(m), 0.0
     square = fourth = typical = 0.0
     for a in range(m):
-        known += n[a] > 1.0
+        ratio[a] = 1.0
+        told = n[a] if n[a] > told else told
         square += squares[a]
         fourth += fourths[a]
         typical += PSEUDO * variance[a] / m
-    if not known or square <= 0.0:
+    if told <= 1.0 or square <= 0.0:
         return ratio
     size = (fourth + typical * (noise[1] + 3.0 * noise[0])) / (square + typical)
     for a in range(m):
+        off = size / variance[a] - 1.0
+        error[a] = off if off > 0.1 else 0.1
         if n[a] > 1.0:
+            error[a] /= n[a]
             ratio[a] = squares[a] / (n[a] * variance[a])
-        error[a] = max(size / variance[a] - 1.0, 0.1) / max(n[a], 1.0)
     for _ in range(5):
         weights = apart = 0.0
         for a in range(m):
-            weight = (n[a] > 1.0) / (between + error[a]) ** 2
-            weights += weight
-            apart += weight * ((ratio[a] - 1.0) ** 2 - error[a])
-        between = max(apart / weights, 0.0)
+            if n[a] > 1.0:
+                spread, off = between + error[a], ratio[a] - 1.0
+                weights += 1.0 / (spread * spread)
+                apart += (off * off - error[a]) / (spread * spread)
+        between = apart / weights if apart > 0.0 else 0.0
     for a in range(m):
-        ratio[a] = max(1.0 + between / (between + error[a]) * (ratio[a] - 1.0), 1e-3)
+        moved = 1.0 + between / (between + error[a]) * (ratio[a] - 1.0)
+        ratio[a] = moved if moved > 1e-3 else 1e-3
     return ratio

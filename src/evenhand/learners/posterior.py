@@ -286,10 +286,18 @@ def refine(
     n, left, first = len(right), 0.0, 0.0
     found, residual, direction = np.zeros(n), right.copy(), np.zeros(n)
     product, better = np.empty(n), np.empty(n)
-    multiply(inverse, right, direction)
-    for turn in range(turns + 1):
+    for turn in range(turns + 1):  # the first is the whole step by what is kept
         for i in range(n):
-            product[i], better[i] = prior[i] * direction[i], 0.0
+            better[i] = 0.0
+        multiply(inverse, residual, better)
+        left, before = dot(residual, better), left
+        first = left if turn == 1 else first
+        if turn and left <= 1e-20 * first:
+            break
+        back = left / before if turn > 1 else 0.0
+        for i in range(n):
+            direction[i] = better[i] + back * direction[i]
+            product[i] = prior[i] * direction[i]
         times(orders, looks, direction, product)
         if len(rest.sides):
             multiply(rest, direction, product)
@@ -297,14 +305,6 @@ def refine(
         for i in range(n):
             found[i] += length * direction[i]
             residual[i] -= length * product[i]
-        multiply(inverse, residual, better)
-        left, before = dot(residual, better), left
-        first = first if turn else left
-        if left <= 1e-20 * first:
-            break
-        back = left / before if turn else 0.0
-        for i in range(n):
-            direction[i] = better[i] + back * direction[i]
     return found
 
 
