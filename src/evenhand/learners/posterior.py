@@ -1,8 +1,8 @@
 r"""The normal posterior of the model's parameters: information that is known only in part, solved.
 
 The information A of larger sets, :math:`\sum g g' / v`, is a matrix of all pairs of arms. Kept are
-its blocks D, one per arm (less what arms share, see ``own_part``), and its products AW with four
-directions W: all worths together, worths in the proportions of a reference, all extra losses
+its blocks D, one per arm (less what arms share, see :func:`taken_apart`), and its products AW with
+four directions W: all worths together, worths in the proportions of a reference, all extra losses
 together, and the curvature. Pairs of arms meet as chance has it, so the rest of the matrix carries
 little. The matrix of this form that is right along W and like D elsewhere,
 
@@ -106,15 +106,34 @@ class Information:
 
 @compiled
 def taken_apart(cells: Floats, up: float, curve: float, reference: Floats) -> tuple[Floats, Floats]:
-    """Blocks (3, m) of the arms, and sides (2m + 1, 8) such that A^ is both with SIGNS.
+    """Blocks (3, m) of the arms, and sides (2m + 1, 8), such that A^ is both with SIGNS.
 
     The sides are first the products of D and of A with the directions, then their roots.
+
+    The blocks are those of the arms without what they share with all others. If arms meet as
+    chance has it, that is f f' with row sums f_a (F - f_a): it is in the directions already, and
+    taken off the blocks, up to a share that keeps them positive.
     """
-    m = len(cells)
-    blocks, sides = own_part(cells, up), np.zeros((2 * m + 1, SIDES))
+    m, total, squares = len(cells), 0.0, 0.0
+    blocks, sides = np.empty((3, m)), np.zeros((2 * m + 1, SIDES))
     for a in range(m):
+        fx = up * (cells[a, 5] - cells[a, 0])
+        total += fx
+        squares += fx * fx
+    square = total
+    for _ in range(8 if total > 0.0 else 0):
+        square = total + squares / square
+    for a in range(m):
+        xx, xe, ee = up * cells[a, 0], up * cells[a, 1], up * cells[a, 2]
+        fx, fe, taken = up * cells[a, 5] - xx, up * cells[a, 6] - xe, 0.0
+        if total > 0.0:
+            det = max(xx * ee - xe * xe, 0.0)
+            share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
+            most = 0.95 * det * square if det > 1e-12 * xx * ee else 0.0
+            taken = most / (max(share, most) + TINY) / square
+        xx, xe, ee = xx - taken * fx * fx, xe - taken * fx * fe, ee - taken * fe * fe
+        blocks[0, a], blocks[1, a], blocks[2, a] = xx, xe, ee
         known, b = reference[a], m + a
-        xx, xe, ee = blocks[0, a], blocks[1, a], blocks[2, a]
         sides[a, 0], sides[a, 1], sides[a, 2] = xx, xx * known, xe
         sides[b, 0], sides[b, 1], sides[b, 2] = xe, xe * known, ee
         for d in range(DIRECTIONS):
@@ -156,36 +175,6 @@ def take_roots(products: Floats, reference: Floats) -> None:
             for d in range(i):
                 entry -= root[i, d] * products[a, d]
             products[a, i] = entry / root[i, i]
-
-
-@part
-def own_part(cells: Floats, up: float) -> Floats:
-    """Blocks of the arms without what they share with all others.
-
-    If arms meet as chance has it, what they share is f f' with row sums f_a (F - f_a): it is in
-    the directions already, and taken off the blocks, up to a share that keeps them positive.
-    """
-    m, total, squares = len(cells), 0.0, 0.0
-    blocks = np.empty((3, m))
-    for a in range(m):
-        fx = up * (cells[a, 5] - cells[a, 0])
-        total += fx
-        squares += fx * fx
-    square = total
-    for _ in range(8 if total > 0.0 else 0):
-        square = total + squares / square
-    for a in range(m):
-        xx, xe, ee = up * cells[a, 0], up * cells[a, 1], up * cells[a, 2]
-        fx, fe, taken = up * cells[a, 5] - xx, up * cells[a, 6] - xe, 0.0
-        if total > 0.0:
-            det = max(xx * ee - xe * xe, 0.0)
-            share = ee * fx * fx - 2.0 * xe * fx * fe + xx * fe * fe
-            most = 0.95 * det * square if det > 1e-12 * xx * ee else 0.0
-            taken = most / (max(share, most) + TINY) / square
-        blocks[0, a] = xx - taken * fx * fx
-        blocks[1, a] = xe - taken * fx * fe
-        blocks[2, a] = ee - taken * fe * fe
-    return blocks
 
 
 class Posterior:
