@@ -37,6 +37,8 @@ WORLDS = {
     "shop": World({"kind": "shop", "m": 40}, 6),
     "cover": World({"kind": "rare-coverage", "m": 30}, 5),
     "cascade": World({"kind": "stand-in-cut", "nodes": 60, "p": 0.02}, 5),
+    "varied-cover": World({"kind": "benchmarks.varied:cover", "m": 30}, 5),
+    "varied-cascade": World({"kind": "benchmarks.varied:cascade"}, 5),
 }
 
 

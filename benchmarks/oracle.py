@@ -6,9 +6,10 @@
 It shows sets as a learner does that had found the true merits: sizes and exploration are
 EvenHand's. From their rewards it forms the posterior of the merits, whose mean it would share the
 slots by, and whose 95 % ranges are what intervals can be compared with. It also knows that an arm
-covers whole items and a node has whole arcs, which in the end gives each away exactly; "smooth"
-does not: it takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma. "Some
-nothing" knows besides how many arms bring nothing, and nodes no more than themselves.
+covers whole items and a node has whole arcs, which in the end gives each away exactly. "Uneven"
+does not: it takes items and arcs to weigh as in :mod:`benchmarks.varied`. Nor does "smooth", which
+takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma. "Some nothing" is
+told besides how many arms bring nothing, and nodes no more than themselves.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -82,15 +84,22 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
     """What posteriors there are for a kind of world, by what the oracle is called."""
     if name == "shop":
         return {ORACLE: posteriors.shop}
+    uneven = partial(posteriors.cover, units=posteriors.UNITS)
+    if name == "varied-cover":
+        return {ORACLE: uneven}
     if name == "cover":
         return {
             ORACLE: posteriors.cover,
+            "uneven": uneven,
             "smooth": noisy_or(posteriors.COVERED),
             "some nothing": noisy_or(posteriors.COVERED_OR_NOTHING),
         }
     exact = cascade_prior(world)
+    if name == "varied-cascade":
+        return {ORACLE: spreading(exact)}
     return {
         ORACLE: spreading(exact),
+        "uneven": spreading(cascade_prior(WORLDS["varied-cascade"])),
         "smooth": spreading(posteriors.smoothed(exact)),
         "some nothing": spreading(posteriors.smoothed(exact, nothing=True)),
     }

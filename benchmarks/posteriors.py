@@ -116,18 +116,30 @@ def _qualities(prior: Clipped, hits: Floats, misses: Floats, rng: np.random.Gene
 # ---- coverage of few items ----
 
 CHANCES, N_ITEMS = (0.005, 0.05), 60
+UNITS = 10 * N_ITEMS  # of weight, where items weigh differently
 
 
 def cover(
-    told: Told, m: int, k: int, rng: np.random.Generator, n: int = 3000, items: int = N_ITEMS
+    told: Told,
+    m: int,
+    k: int,
+    rng: np.random.Generator,
+    n: int = 3000,
+    items: int = N_ITEMS,
+    units: int = N_ITEMS,
 ) -> Floats:
-    """Merits of a coverage by Metropolis steps: an arm gains, loses or exchanges an item."""
+    """Merits of a coverage by Metropolis steps: an arm gains, loses or exchanges an item.
+
+    Items share so many units of weight, a multiple of their number, all ways alike that give each
+    one or more. If there are more units than items, some pass from one to another now and then.
+    """
     sets, successes, failures = _counted(told, m)
     members = [np.flatnonzero(sets[:, a]) for a in range(m)]
     starts = np.concatenate([[0], np.cumsum([len(x) for x in members])])
     world = Coverage(
         np.zeros((m, items), np.bool_),
-        np.zeros((len(sets), items), np.int64),
+        np.full(items, units // items),
+        np.zeros((items, len(sets)), np.int16),
         np.zeros(len(sets), np.int64),
         starts,
         np.concatenate(members),
@@ -136,24 +148,33 @@ def cover(
     )
     prior = _log_prior(items)
     with np.errstate(divide="ignore"):
-        likely = np.log(np.arange(items + 1) / items), np.log1p(-np.arange(items + 1) / items)
+        likely = np.log(np.arange(units + 1) / units), np.log1p(-np.arange(units + 1) / units)
     _start(world, rng)
     shares, found = _shares(m, k), np.empty((n, m))
     for i in range(-n // 4, n):
         _sweep(world, prior, likely[0], likely[1], rng)
+        if units > items:
+            _pass_on(world, likely[0], likely[1], rng)
         if i >= 0:
-            per_item = shares[world.covers.sum(axis=0)]
-            found[i] = world.covers @ per_item / items
+            per_item = shares[world.covers.sum(axis=0)] * world.weights
+            found[i] = world.covers @ per_item / units
     return found
 
 
+def compositions(items: int, units: int, rng: np.random.Generator) -> Ints:
+    """Draw how many units each item has, at least one, all ways alike."""
+    ends = np.append(np.sort(rng.choice(units - 1, items - 1, replace=False)) + 1, units)
+    return np.diff(ends, prepend=0)
+
+
 class Coverage(NamedTuple):
-    """Which arm covers which item, how often each set covers each item, and how many it covers.
+    """Who covers which item, what items weigh, how often sets cover each, and how much weight.
 
     The sets that hold an arm are ``holders[starts[a]:starts[a + 1]]``.
     """
 
     covers: Bools
+    weights: Ints
     times: Ints
     covered: Ints
     starts: Ints
@@ -162,12 +183,17 @@ class Coverage(NamedTuple):
     failures: Floats
 
 
-def _counted(told: Told, m: int) -> tuple[Bools, Floats, Floats]:
-    """Distinct sets (n, m), and how often each succeeded and failed."""
+def members(told: Told, m: int) -> Bools:
+    """Which arms are in which set (n, m)."""
     rows = np.zeros((len(told.orders), m), np.bool_)
     inside = np.arange(told.orders.shape[1]) < told.sizes[:, None]
     rows[np.nonzero(inside)[0], told.orders[inside]] = True
-    sets, which = np.unique(rows, axis=0, return_inverse=True)
+    return rows
+
+
+def _counted(told: Told, m: int) -> tuple[Bools, Floats, Floats]:
+    """Distinct sets (n, m), and how often each succeeded and failed."""
+    sets, which = np.unique(members(told, m), axis=0, return_inverse=True)
     successes: Floats = np.bincount(which, told.rewards, len(sets)).astype(np.float64)
     failures: Floats = np.bincount(which, 1.0 - told.rewards, len(sets)).astype(np.float64)
     return sets, successes, failures
@@ -193,9 +219,9 @@ def _change(world: Coverage, a: int, item: int, by: int) -> None:
     world.covers[a, item] = by > 0
     for at in range(world.starts[a], world.starts[a + 1]):
         s = world.holders[at]
-        before = world.times[s, item]
-        world.times[s, item] = before + by
-        world.covered[s] += (before + by > 0) - (before > 0)
+        before = world.times[item, s]
+        world.times[item, s] = before + by
+        world.covered[s] += world.weights[item] * ((before + by > 0) - (before > 0))
 
 
 @compiled
@@ -203,21 +229,53 @@ def _gain(
     world: Coverage, a: int, lost: int, won: int, log_success: Floats, log_failure: Floats
 ) -> float:
     """Gain of log likelihood if an arm loses one item and wins another; -1 stands for none."""
-    total = 0.0
-    for at in range(world.starts[a], world.starts[a + 1]):
-        s = world.holders[at]
-        before = world.covered[s]
-        after = before
-        if lost >= 0 and world.times[s, lost] == 1:
-            after -= 1
-        if won >= 0 and world.times[s, won] == 0:
-            after += 1
+    _, weights, times, covered, starts, holders, successes, failures = world
+    loses, wins, total = times[lost], times[won], 0.0
+    for s in holders[starts[a] : starts[a + 1]]:
+        before = after = covered[s]
+        if lost >= 0 and loses[s] == 1:
+            after -= weights[lost]
+        if won >= 0 and wins[s] == 0:
+            after += weights[won]
         if after != before:
-            if world.successes[s] > 0.0:
-                total += world.successes[s] * (log_success[after] - log_success[before])
-            if world.failures[s] > 0.0:
-                total += world.failures[s] * (log_failure[after] - log_failure[before])
+            total += _by(successes[s], log_success, before, after)
+            total += _by(failures[s], log_failure, before, after)
     return total
+
+
+@compiled
+def _by(n: float, logs: Floats, before: int, after: int) -> float:
+    """Gain of log likelihood of n rewards, of which there may be none where it is infinite."""
+    return n * (logs[after] - logs[before]) if n > 0.0 else 0.0
+
+
+@compiled
+def _pass_on(
+    world: Coverage, log_success: Floats, log_failure: Floats, rng: np.random.Generator
+) -> None:
+    """An offer per item to exchange some weight with another, a lot or a little."""
+    _, weights, times, covered, _, _, successes, failures = world
+    items, units = len(weights), len(log_success) - 1
+    for item in range(items):
+        a, b = item, int(rng.random() * items)
+        if rng.random() < 0.5:
+            a, b = b, a
+        by = 1 + int(rng.random() * (2 * units // items if rng.random() < 0.5 else 3))
+        if a == b or weights[a] <= by:
+            continue
+        loses, wins, chance = times[a], times[b], 0.0
+        for s in range(len(covered)):
+            if (loses[s] > 0) != (wins[s] > 0):
+                before = covered[s]
+                after = before + (by if wins[s] > 0 else -by)
+                chance += _by(successes[s], log_success, before, after)
+                chance += _by(failures[s], log_failure, before, after)
+        if np.log(rng.random()) < chance:
+            weights[a] -= by
+            weights[b] += by
+            for s in range(len(covered)):
+                if (loses[s] > 0) != (wins[s] > 0):
+                    covered[s] += by if wins[s] > 0 else -by
 
 
 @compiled

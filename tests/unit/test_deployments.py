@@ -6,15 +6,15 @@ from collections import namedtuple
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import deployments, same_rewards, sensitivity
+from benchmarks import deployments, same_rewards, sensitivity, varied
 from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
 from evenhand.datasets import facebook_stand_in
-from evenhand.games import rare_coverage, shop
+from evenhand.games import IndependentCascade, rare_coverage, shop
 from evenhand.lab.cells import Cell, play, run_cell
 from evenhand.lab.experiments import parse
-from evenhand.lab.games import build_game
+from evenhand.lab.games import _cut_cascade, build_game
 from evenhand.lab.paper.deployments import HONESTY, ORACLE, PAGES, honesty_rows, page_rows
 from evenhand.lab.paper.experiments import GROUPS, load_preset
 from evenhand.lab.ratios import against, log_ratio
@@ -22,6 +22,7 @@ from evenhand.lab.readings import Reading, condense
 from evenhand.lab.runner import local, run_missing
 from evenhand.lab.store import SCHEMA, Store
 from evenhand.learners import EvenHand
+from evenhand.merit import kshapley
 from evenhand.randomness.streams import stream
 
 THIS = namedtuple("This", "first second")(2.0, 8.0)
@@ -229,12 +230,29 @@ def test_results_are_compared_with_older_ones_of_the_same_cells(rare):
 def test_deployments_are_some_of_the_presets():
     experiments = [load_preset(name) for name in GROUPS["deployments"]]
     rare, full, _ = experiments
-    games = [world.game for world in deployments.WORLDS.values()]
+    worlds = deployments.WORLDS.items()
+    games = [world.game for name, world in worlds if not name.startswith("varied")]
     assert [panel.game for panel in rare.panels] == [game for game in games for _ in range(2)]
     for experiment in (rare, full):
         for panel in experiment.panels:
             for line in panel.lines:
                 assert sum(line.config.get("sizes", [1.0])) == pytest.approx(1.0)
+
+
+def test_varied_worlds_differ_in_weights_alone():
+    made = varied.cover(8, 2, np.random.default_rng(3))
+    alike = rare_coverage(8, np.random.default_rng(3))
+    np.testing.assert_allclose(made.known.merit, kshapley(made.game, 2), rtol=1e-12)
+    alone, same = (game.value(np.eye(8, dtype=bool)) for game in (made.game, alike))
+    assert ((alone > 0) == (same > 0)).all()
+    assert not np.allclose(alone, same)
+    spread = varied.cascade(2, 1, np.random.default_rng(3), nodes=30, reference_sets=60)
+    plain = _cut_cascade(
+        IndependentCascade, facebook_stand_in, 30, 2, 1, np.random.default_rng(3), 0.02, 60
+    )
+    assert (spread.game.edges == plain.game.edges).all()
+    assert np.ptp(spread.game.p) > 0.01
+    assert abs(spread.game.p.mean() - 0.02) < 4 * 0.02 / np.sqrt(len(spread.game.p))
 
 
 def test_a_number_is_changed_for_a_while():
@@ -265,7 +283,7 @@ def test_the_script_prints_a_line_per_mark(monkeypatch, capsys):
 def test_exact_posteriors_are_told_what_the_learner_was():
     setting = settings(WORLDS["cover"], 5, 1)[0]
     found = same_rewards.readings("cover", WORLDS["cover"], setting, None, 150, 5, 1)
-    assert list(found) == ["EvenHand", "oracle", "smooth", "some nothing"]
+    assert list(found) == ["EvenHand", "oracle", "uneven", "smooth", "some nothing"]
     learner = EvenHand(30, 5, seed=stream(5, 1, "learner"))
     play(setting, learner, 150, 0, stream(5, 1, "environment"))
     np.testing.assert_allclose(found["EvenHand"].estimate, learner.merit, rtol=1e-9)

@@ -10,7 +10,7 @@ from benchmarks import oracle, posteriors, unequal
 from benchmarks.posteriors import Told
 from scipy.stats import beta
 
-from evenhand.games import NoisyOr, SetFunction
+from evenhand.games import IndependentCascade, NoisyOr, SetFunction
 from evenhand.lab.paper.experiments import load_preset
 from evenhand.learners import EvenHand
 from evenhand.merit import kshapley
@@ -104,7 +104,28 @@ def test_cover():
     merits = np.array([kshapley(game(world), K) for world in worlds])
     prior = posteriors._log_prior(items)[worlds.sum(axis=2)].sum(axis=1)
     mean, sd = moments(prior + log_likelihood(data, sets, values), merits)
-    draws = posteriors.cover(data, 3, K, rng, n=6000, items=items)
+    draws = posteriors.cover(data, 3, K, rng, n=6000, items=items, units=items)
+    assert agree(draws, mean, sd)
+    assert not agree(draws, mean + 0.3 * sd, sd)
+
+
+@pytest.mark.slow
+def test_cover_of_items_that_weigh_differently():
+    """Every table of three arms and two items, with every way to share six units of weight."""
+    rng, items, units = np.random.default_rng(16), 2, 6
+    truth, weights = np.array([[1, 0], [1, 1], [0, 0]], bool), np.array([1, 5])
+
+    def game(covers, weights):
+        return SetFunction(lambda sets: ((sets.astype(float) @ covers) > 0) @ weights / units, 3)
+
+    data, sets = told(game(truth, weights).value, 12, rng)
+    tables = np.array(list(itertools.product([0, 1], repeat=6))).reshape(-1, 3, items)
+    worlds = [(table, np.array([n, units - n])) for table in tables for n in range(1, units)]
+    values = np.array([game(*world).value(sets) for world in worlds])
+    merits = np.array([kshapley(game(*world), K) for world in worlds])
+    prior = posteriors._log_prior(items)[[table.sum(axis=1) for table, _ in worlds]].sum(axis=1)
+    mean, sd = moments(prior + log_likelihood(data, sets, values), merits)
+    draws = posteriors.cover(data, 3, K, rng, n=12000, items=items, units=units)
     assert agree(draws, mean, sd)
     assert not agree(draws, mean + 0.3 * sd, sd)
 
@@ -164,7 +185,10 @@ def test_information_about_the_weights_of_items():
             slope = [(chance(weights + e) - chance(weights - e)) / 2 for e in step * np.eye(3)]
             slope = np.array(slope) / step / chance(weights)
             expected += n * chance(weights) * np.outer(slope, slope)
-    assert np.allclose(unequal.information(covered, weights, times), expected, rtol=1e-6)
+    mean = covered @ weights
+    none = np.zeros(3)
+    unknown = unequal.Unknown(weights, covered, mean * (1.0 - mean), times, np.eye(3), none)
+    assert np.allclose(unequal.information(unknown), expected, rtol=1e-6)
 
 
 def test_least_misplaced_is_the_error_of_who_knows_which_arm_covers_what():
@@ -189,7 +213,20 @@ def test_least_misplaced_is_the_error_of_who_knows_which_arm_covers_what():
         guess = groups @ (fitted * each)
         found.append(np.abs(guess / guess.sum() - merit / merit.sum()).sum() / 2.0)
     data = Told(ORDERS[rows], SIZES[rows], np.zeros(len(rows)))
-    least = unequal.least_misplaced(table, data, k, rng)
+    least = unequal.least_misplaced(unequal.weights_of_items(table, data, k), rng)
     stderr = np.std(found, ddof=1) * np.sqrt(1 / len(found) + 1 / unequal.DRAWS)
     assert abs(np.mean(found) - least) < 4.0 * stderr
     assert abs(np.mean(found) - 1.3 * least) > 4.0 * stderr
+
+
+def test_weights_of_arcs_are_those_of_a_cascade_that_hardly_spreads():
+    game = IndependentCascade([[0, 1], [0, 2], [1, 2], [3, 0]], m=5, p=1e-5)
+    data = Told(ORDERS, SIZES, np.zeros(len(ORDERS)))
+    unknown = unequal.weights_of_arcs(game, data, K)
+    sets = posteriors.members(data, 5)
+    spread = 5 * game.value(sets) - SIZES
+    np.testing.assert_allclose(unknown.means @ unknown.weights, spread, rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(unknown.variance, spread, rtol=1e-4, atol=1e-12)
+    found = unknown.merits @ unknown.weights + unknown.known
+    np.testing.assert_allclose(found - 0.2, kshapley(game, K) - 0.2, rtol=1e-3, atol=1e-12)
+    assert list(unknown.weights) == pytest.approx([2e-5, 1e-5, 1e-5])

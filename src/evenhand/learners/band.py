@@ -109,7 +109,7 @@ def absorb(
     (n, k), count = orders.shape, 0
     even = k / len(above)
     for start in range(0, n, ROWS):
-        places, ends = by_size(sizes[start : start + ROWS, 0], k)
+        places, ends = by_size(sizes[start : start + ROWS], k)
         for r in range(1, k + 1):
             cells, factor, share, lean = sums[r - 1], unit[r - 1], scale[r - 1], leaning[r - 1]
             for place in places[ends[r - 1] : ends[r]]:
@@ -216,7 +216,7 @@ class Band:
         if self._terms is None or self._terms[0] is not plan:
             self._terms = plan, self._terms_of(plan)
         terms = self._terms[1]
-        told = absorb(self.sums, terms, *rows, rewards)
+        told = absorb(self.sums, terms, rows.orders, rows.sizes.reshape(-1), rows.weights, rewards)
         if told and plan.number != self.last:
             self.before = self.base
             self.last, self.merit, self.share = plan.number, terms.merit, 0.0
