@@ -8,8 +8,8 @@ EvenHand's. From their rewards it forms the posterior of the merits, whose mean 
 slots by, and whose 95 % ranges are what intervals can be compared with. It also knows that an arm
 covers whole items and a node has whole arcs, which in the end gives each away exactly. "Uneven"
 does not: it takes items and arcs to weigh as in :mod:`benchmarks.varied`. Nor does "smooth", which
-takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma. "Some nothing" is
-told besides how many arms bring nothing, and nodes no more than themselves.
+takes coverage for a noisy-OR with a beta prior, and a node's arcs for a gamma; on set cover "some
+nothing" is told besides how many arms bring nothing.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
             ORACLE: posteriors.cover,
             "uneven": uneven,
             "smooth": noisy_or(posteriors.COVERED),
-            "some nothing": noisy_or(posteriors.COVERED_OR_NOTHING),
+            "some nothing": noisy_or(posteriors.COVERED_OR_NOTHING, n=20_000),
         }
     exact = cascade_prior(world)
     if name == "varied-cascade":
@@ -101,13 +101,12 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
         ORACLE: spreading(exact),
         "uneven": spreading(cascade_prior(WORLDS["varied-cascade"])),
         "smooth": spreading(posteriors.smoothed(exact)),
-        "some nothing": spreading(posteriors.smoothed(exact, nothing=True)),
     }
 
 
-def noisy_or(prior: posteriors.Clipped) -> Conclude:
+def noisy_or(prior: posteriors.Clipped, n: int = 1500) -> Conclude:
     """Somebody who takes a game for a noisy-OR of arms drawn from this prior."""
-    return lambda told, m, k, rng: posteriors.shop(told, m, k, rng, prior)
+    return lambda told, m, k, rng: posteriors.shop(told, m, k, rng, prior, n)
 
 
 def spreading(prior: Known) -> Conclude:

@@ -28,7 +28,7 @@ class Told(NamedTuple):
 class Clipped(NamedTuple):
     """A beta law of which what lies outside two bounds is moved onto them.
 
-    It is that of arms which bring anything; a share of all arms brings ``nothing``.
+    A share of all arms, ``nothing``, is exactly 0; the law is that of the others.
     """
 
     a: float
@@ -54,7 +54,10 @@ def shop(
     prior: Clipped = QUALITIES,
     n: int = 1500,
 ) -> Floats:
-    """Merits of a shop by Gibbs sampling of which arms of a successful set were successful."""
+    """Merits of a shop by Gibbs sampling of which arms of a successful set were successful.
+
+    Where arms may bring nothing, it takes many times as many draws: that seldom changes.
+    """
     trials = _memberships(told, m)
     success = told.rewards == 1.0
     orders, sizes = told.orders[success], told.sizes[success]
@@ -130,8 +133,8 @@ def cover(
 ) -> Floats:
     """Merits of a coverage by Metropolis steps: an arm gains, loses or exchanges an item.
 
-    Items share so many units of weight, a multiple of their number, all ways alike that give each
-    one or more. If there are more units than items, some pass from one to another now and then.
+    Items share so many units of weight, a multiple of their number, all ways equally likely that
+    give each one or more. If there are more than items, some pass from one to another at times.
     """
     sets, successes, failures = _counted(told, m)
     members = [np.flatnonzero(sets[:, a]) for a in range(m)]
@@ -162,7 +165,7 @@ def cover(
 
 
 def compositions(items: int, units: int, rng: np.random.Generator) -> Ints:
-    """Draw how many units each item has, at least one, all ways alike."""
+    """Draw how many units each item has, at least one, all ways equally likely."""
     ends = np.append(np.sort(rng.choice(units - 1, items - 1, replace=False)) + 1, units)
     return np.diff(ends, prepend=0)
 
@@ -349,17 +352,14 @@ def prior_of(cascades: list[IndependentCascade], k: int) -> Known:
     return Known(np.concatenate(extra), np.concatenate(merit))
 
 
-def smoothed(prior: Known, nothing: bool = False) -> Known:
+def smoothed(prior: Known) -> Known:
     """The prior of somebody who does not know that a node has whole arcs: a gamma law.
 
-    It may be that of nodes which activate any, it being known how many activate ``nothing``. Merits
-    follow what a node activates on a straight line.
+    Merits follow what a node activates on a straight line.
     """
-    some = prior.extra[prior.extra > 0.0] if nothing else prior.extra
-    mean, variance = some.mean(), some.var()
-    levels = (np.arange(len(some)) + 0.5) / len(some)
-    extra = np.zeros(len(prior.extra))
-    extra[len(extra) - len(some) :] = gamma(mean**2 / variance, scale=variance / mean).ppf(levels)
+    mean, variance = prior.extra.mean(), prior.extra.var()
+    levels = (np.arange(len(prior.extra)) + 0.5) / len(prior.extra)
+    extra = gamma(mean**2 / variance, scale=variance / mean).ppf(levels)
     merit = np.polyval(np.polyfit(prior.extra, prior.merit, 1), extra)
     return Known(extra, merit.astype(np.float64))
 

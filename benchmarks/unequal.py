@@ -7,7 +7,8 @@ none; of cascades the graph, and that all arcs of a node carry equally often, bu
 the rewards of the sets that the oracle is shown (:mod:`benchmarks.oracle`) the inverse of the
 Fisher information about weights is then the covariance that no estimate can do better than at all
 weights near these (the local asymptotic minimax theorem of Hajek and Le Cam), and half-L1 of shares
-is at least what normal errors of that covariance make it, as it is a norm of them.
+is at least what normal errors of that covariance make it, as it is a norm of them. (That is said of
+many rewards, and of no marginal at its bounds; each weight must have been seen.)
 """
 
 import argparse

@@ -339,8 +339,8 @@ def band_weight(m: int, sizes: ArrayLike, uniform: ArrayLike) -> float:
 def weight_at(m: int, known: Floats, price: float, reach: float) -> float:
     """:func:`band_weight`, from shares of uniform sets of each size in all queries (k,).
 
-    ``price`` is :func:`size_price` and ``reach`` :func:`largest_term`, which stay while a learner
-    runs.
+    ``price`` is :func:`size_price` and ``reach`` :func:`largest_term`, which stay as long
+    as the arms do.
     """
     if not known.all():
         return 0.0

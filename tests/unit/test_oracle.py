@@ -83,11 +83,9 @@ def test_shop(nothing):
 def test_a_smooth_prior_keeps_mean_and_variance():
     exact = posteriors.Known(np.array([0.0, 0.0, 0.02, 0.04, 0.1]), np.arange(5.0))
     many = posteriors.Known(np.repeat(exact.extra, 400), np.repeat(exact.merit, 400))
-    for nothing in (False, True):
-        smooth = posteriors.smoothed(many, nothing=nothing)
-        assert (smooth.extra == 0.0).mean() == (0.4 if nothing else 0.0)
-        assert smooth.extra.mean() == pytest.approx(many.extra.mean(), rel=0.01)
-        assert smooth.extra.std() == pytest.approx(many.extra.std(), rel=0.02)
+    smooth = posteriors.smoothed(many)
+    assert smooth.extra.mean() == pytest.approx(many.extra.mean(), rel=0.01)
+    assert smooth.extra.std() == pytest.approx(many.extra.std(), rel=0.02)
 
 
 @pytest.mark.slow  # compiling takes most of it

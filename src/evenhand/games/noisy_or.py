@@ -55,7 +55,6 @@ class NoisyOr:
         self.width = check_positive("width", width)
         self.m = len(self.mu)
         self._miss = 1.0 - self.mu
-        self._cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
 
     @cached_property
     def _noise(self) -> Floats:
@@ -63,7 +62,8 @@ class NoisyOr:
 
         In one place of memory: of a million arms few are in the cache.
         """
-        return np.column_stack([self._miss, self._cut, half_mass(self._cut, self.sd)])
+        cut = np.minimum(self.width, np.minimum(self.mu, self._miss))
+        return np.column_stack([self._miss, cut, half_mass(cut, self.sd)])
 
     def __repr__(self) -> str:
         return f"NoisyOr(m={self.m}, mu={span(self.mu)}, sd={self.sd:g}, width={self.width:g})"

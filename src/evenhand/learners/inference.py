@@ -14,7 +14,7 @@ from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
 from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, surprises
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats
 
 
 class Beliefs(NamedTuple):
@@ -167,34 +167,17 @@ def fit(
     variances = posterior.variances
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
     centre = max(float(np.minimum(found, low + 1.0).sum()) / m, 1.0 / (told + 2.0))
-    free, spread, free_extra, loss = squares_of(found - centre, extra, held, prior, variances, tau)
-    spread = _mean_of(spread / centre**2, free, BELIEFS.spread, BELIEFS.spread_arms)
-    loss = _mean_of(loss, free_extra, BELIEFS.extra, BELIEFS.extra_arms)
+    free = float(np.clip(1.0 - variances[0] / tau, 0.0, 1.0).sum())
+    spread = float(((found - centre) ** 2).sum()) / centre**2
+    spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
+    share = m * held**2 / float((held**2).sum())
+    free = float((share * np.clip(1.0 - prior[m:-1] * variances[2], 0.0, 1.0)).sum())
+    loss = float((share * (extra / held) ** 2).sum())
+    loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
     gamma = min(max(gamma + float(step[-1]), 1e-4), 0.95 / centre)
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
-
-
-@compiled
-def squares_of(
-    off: Floats, extra: Floats, held: Floats, prior: Floats, variances: Floats, tau: float
-) -> tuple[float, float, float, float]:
-    """Sums of squares of worths and of extra losses, each after how many arms are free in it.
-
-    Extra losses are over the worths, and an arm counts by the square of its worth.
-    """
-    m = len(off)
-    free = square = free_extra = loss = heavy = 0.0
-    for a in range(m):
-        heavy += held[a] * held[a] / m
-    for a in range(m):
-        share, each = held[a] * held[a] / heavy, extra[a] / held[a]
-        free += min(max(1.0 - variances[0, a] / tau, 0.0), 1.0)
-        square += off[a] * off[a]
-        free_extra += share * min(max(1.0 - prior[m + a] * variances[2, a], 0.0), 1.0)
-        loss += share * each * each
-    return free, square, free_extra, loss
 
 
 def _room(

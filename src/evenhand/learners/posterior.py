@@ -14,6 +14,7 @@ direction by direction, each less what those before it say, so that what is to c
 the start. The inverse of this matrix plus a diagonal is of the same form, a :class:`Matrix`.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ class Information:
 
     @property
     def directions(self) -> Floats:
-        """W' (4, 2m + 1)."""
+        """W' (4, 2m + 1); like its products below, seldom asked for."""
         m, directions = self.m, np.zeros((DIRECTIONS, 2 * self.m + 1))
         directions[0, :m] = directions[2, m:-1] = directions[3, -1] = 1.0
         directions[1, :m] = self.reference
@@ -181,10 +182,24 @@ class Posterior:
     """Inverse of the information plus a diagonal prior."""
 
     def __init__(self, information: Information, prior: Floats) -> None:
-        self.m = information.m
-        blocks, curve, sides, core = inverted(information.matrix, prior)
-        self.matrix = Matrix(blocks, curve, sides, -np.linalg.inv(core))
-        self.variances = own_blocks(self.matrix)
+        m, (blocks, curve, sides, core) = information.m, information.matrix
+        x, xe, eta = blocks[0] + prior[:m], blocks[1], blocks[2] + prior[m:-1]
+        own = np.array([eta, -xe, x]) / (x * eta - xe * xe)
+        self.m, alone, base = m, 1.0 / (curve + float(prior[-1])), np.empty_like(sides)
+        base[:m] = own[0, :, None] * sides[:m] + own[1, :, None] * sides[m:-1]
+        base[m:-1] = own[1, :, None] * sides[:m] + own[2, :, None] * sides[m:-1]
+        base[-1] = alone * sides[-1]
+        together: Floats = core + sides.T @ base
+        self.matrix = Matrix(own, alone, base, -np.linalg.inv(together).astype(np.float64))
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Of the arms (3, m): of x, of x with eta, and of eta."""
+        m, (blocks, _, sides, core) = self.m, self.matrix
+        x, eta, by_x, by_eta = sides[:m], sides[m:-1], sides[:m] @ core, sides[m:-1] @ core
+        pairs = (by_x, x), (by_x, eta), (by_eta, eta)
+        # einsum, as a sum over a short axis takes three times as long
+        return blocks + np.array([np.einsum("ij,ij->i", one, other) for one, other in pairs])
 
     def given_curve(self) -> tuple[Floats, Floats]:
         """How all parameters (2m + 1,) go with the curvature, and what is left if it is known.
@@ -213,47 +228,6 @@ class Posterior:
         vx, ve = xx * tx + xe * te, xe * tx + ee * te
         shared = dx * vx + de * ve + ux * vx.sum() + ue * ve.sum() + bend * curve * bend.sum()
         return square + (low * inner).sum(axis=0), shared + low.sum(axis=1) @ inner
-
-
-@compiled
-def inverted(matrix: Matrix, prior: Floats) -> tuple[Floats, float, Floats, Floats]:
-    """Of the inverse of a matrix plus a diagonal: D, Z, and C's inverse with its sign turned."""
-    blocks, curve, sides, core = matrix
-    xx, xe, ee = blocks[0], blocks[1], blocks[2]
-    m = len(xx)
-    found, moved, inner = np.empty((3, m)), np.empty((2 * m + 1, SIDES)), core.copy()
-    alone = 1.0 / (curve + prior[2 * m])
-    for d in range(SIDES):
-        moved[2 * m, d] = alone * sides[2 * m, d]
-    for a in range(m):
-        x, eta = xx[a] + prior[a], ee[a] + prior[m + a]
-        det = x * eta - xe[a] * xe[a]
-        found[0, a], found[1, a], found[2, a] = eta / det, -xe[a] / det, x / det
-        for d in range(SIDES):
-            moved[a, d] = found[0, a] * sides[a, d] + found[1, a] * sides[m + a, d]
-            moved[m + a, d] = found[1, a] * sides[a, d] + found[2, a] * sides[m + a, d]
-    for i in range(2 * m + 1):
-        for d in range(SIDES):
-            for e in range(SIDES):
-                inner[d, e] += sides[i, d] * moved[i, e]
-    return found, alone, moved, inner
-
-
-@compiled
-def own_blocks(matrix: Matrix) -> Floats:
-    """Blocks (3, m) of the arms on a matrix's diagonal."""
-    blocks, _, sides, core = matrix
-    m, found = blocks.shape[1], blocks.copy()
-    for a in range(m):
-        for d in range(SIDES):
-            by_x = by_eta = 0.0
-            for e in range(SIDES):
-                by_x += core[d, e] * sides[a, e]
-                by_eta += core[d, e] * sides[m + a, e]
-            found[0, a] += by_x * sides[a, d]
-            found[1, a] += by_x * sides[m + a, d]
-            found[2, a] += by_eta * sides[m + a, d]
-    return found
 
 
 @compiled

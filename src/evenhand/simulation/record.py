@@ -165,7 +165,6 @@ class Record:
         roster = self.learner.roster
         self.names |= zip(roster.ids.tolist(), roster.names or (), strict=False)
         self.loss = FairnessLoss(scene.due[scene.arms], self.learner.k)
-        self._share = scene.due / self.learner.k
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses, reading off the checkpoints inside it."""
@@ -173,7 +172,8 @@ class Record:
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
         before, self._counted = self._counted, self._counts()
         if self.windows is not None:
-            self.windows.add(self._counted - before, self._share, self.at, end, inside)
+            share = self.scene.due / self.learner.k
+            self.windows.add(self._counted - before, share, self.at, end, inside)
         if self.merit is not None and len(inside):
             self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
