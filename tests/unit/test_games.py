@@ -26,7 +26,7 @@ def test_noisy_or_instances_are_the_papers():
     assert 0.2 <= game.mu.min() < 0.201
     assert 0.899 < game.mu.max() <= 0.9
     assert game.mu.mean() == pytest.approx(0.55, abs=0.01)
-    assert np.all(game._cut == 0.1)  # the truncation of the paper, nowhere narrowed
+    assert np.all(game._noise[:, 1] == 0.1)  # the truncation of the paper, nowhere narrowed
 
 
 def test_a_set_function_is_never_asked_for_the_empty_set():
