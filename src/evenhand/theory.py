@@ -265,13 +265,9 @@ def exploring(sizes: ArrayLike, per_arm: float | None = None) -> float:
     places = shares * np.arange(1.0, len(shares) + 1.0)
     part = max(1.0 / len(places), float(places[:-1].sum() / places.sum()) / FEW)
     if per_arm is not None:
-        part = max(part, exploring_early(check_number("per_arm", per_arm, 0.0, math.inf)))
+        n = check_number("per_arm", per_arm, 0.0, math.inf)
+        part = max(part, (EARLY / (1.0 + n)) ** (2.0 / 3.0))
     return min(1.0, part)
-
-
-def exploring_early(per_arm: float) -> float:
-    """What :func:`exploring` is at least, whatever the sizes, after so many queries per arm."""
-    return min(1.0, (EARLY / (1.0 + per_arm)) ** (2.0 / 3.0))
 
 
 def size_price(m: int, sizes: ArrayLike) -> float:
@@ -333,18 +329,9 @@ def band_weight(m: int, sizes: ArrayLike, uniform: ArrayLike) -> float:
             f"got {len(known)}"
         )
     known *= shares
-    return weight_at(m, known, _price(m, least), _largest(m, least))
-
-
-def weight_at(m: int, known: Floats, price: float, reach: float) -> float:
-    """:func:`band_weight`, from shares of uniform sets of each size in all queries (k,).
-
-    ``price`` is :func:`size_price` and ``reach`` :func:`largest_term`, which stay as long
-    as the arms do.
-    """
     if not known.all():
         return 0.0
-    return min(price / _price(m, known), reach / _largest(m, known))
+    return min(_price(m, least) / _price(m, known), _largest(m, least) / _largest(m, known))
 
 
 def _price(m: int, known: Floats) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.designs.conditional_poisson import ConditionalPoisson
-from evenhand.designs.design import ExplicitDesign
+from evenhand.designs.design import ExplicitDesign, weigh
 from evenhand.designs.uniform import draw_uniform
 from evenhand.randomness.alias import alias_bits, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
@@ -68,9 +68,10 @@ class Mixture(ExplicitDesign, Generic[D]):
 
     def _weights(self, rows: Ints) -> Floats:
         """Importance weights of rows that the design drew: those of the base class, sooner."""
-        with np.errstate(over="ignore"):
-            times = np.exp(self.design._log_prob(rows) + log_comb(self.m, self.k))
-        return weigh_mixed(self.marginals, rows, times, self.eta)
+        with np.errstate(over="ignore", divide="ignore"):
+            share = np.exp(self.design._log_prob(rows) + log_comb(self.m, self.k))
+            rarity = self.m / self.k / (self.eta + (1.0 - self.eta) * share)
+        return weigh(self.marginals, rows, rarity)
 
     def _fill(
         self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
@@ -94,18 +95,6 @@ def log_shares(eta: float) -> tuple[float, float]:
     """Logarithms of the shares of the design and of the uniform law; either may be 0."""
     with np.errstate(divide="ignore"):
         return float(np.log1p(-eta)), float(np.log(eta))
-
-
-@compiled
-def weigh_mixed(marginals: Floats, rows: Ints, times: Floats, eta: float) -> Floats:
-    """Importance weights of the members of rows that the design draws so many times too often."""
-    n, k = rows.shape
-    weights = np.empty((n, k))
-    for i in range(n):
-        rarity = len(marginals) / k / (eta + (1.0 - eta) * times[i])
-        for r in range(k):
-            weights[i, r] = marginals[np.uintp(rows[i, r])] * rarity  # arms are never negative
-    return weights
 
 
 @compiled

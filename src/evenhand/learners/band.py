@@ -28,7 +28,7 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.exchange.plan import by_size
 from evenhand.subsets.combinations import mean_products
-from evenhand.theory import largest_term, size_price, weight_at
+from evenhand.theory import band_weight, largest_term
 from evenhand.typing import Floats, Ints, compiled
 
 ALPHA = 0.05  # chance that the band ever misses a merit: the usual one, it enters by its logarithm
@@ -201,7 +201,7 @@ class Band:
         self.m, self.k, self.sizes, self.low, self.since = m, k, sizes, low, since
         self.sums, self.mass, self.count = np.zeros((k, m, 2)), 0.0, 0
         self.last, self.merit, self.share, self.before = -1, np.zeros(m), 0.0, np.zeros(m)
-        self.price, self.reach = size_price(m, sizes), largest_term(m, sizes)
+        self.reach = largest_term(m, sizes)
         self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last
 
     @property
@@ -232,7 +232,7 @@ class Band:
             worth = plan.worth.astype(np.float64) if len(plan.worth) else np.zeros(self.m)
             forecast = scaled_forecast(worth, plan.gamma, self.k, self.low)
         # w = p / (P C(M-1, r-1)) with p = r/K of what r-sets give, g: 1 / (P C(M, r)) = w K / (M g)
-        weight = weight_at(self.m, plan.sizes * plan.uniform, self.price, self.reach)
+        weight = band_weight(self.m, plan.sizes, plan.uniform)
         unit = weight * self.k / (self.m * plan.sizes)
         return Terms(*forecast, weight, unit, plan.marginals - self.k / self.m, plan.leaning)
 

@@ -34,7 +34,7 @@ from evenhand.learners.termed import TermedLearner
 from evenhand.learners.watch import SHOWN, Cut, Watch
 from evenhand.policy import Terms
 from evenhand.randomness.streams import Seed
-from evenhand.theory import exploring, exploring_early
+from evenhand.theory import exploring
 from evenhand.threads import side_by_side
 from evenhand.typing import Bools, Floats, Ints
 
@@ -151,7 +151,6 @@ class EvenHand(TermedLearner[SetPlan]):
         super().__init__(m, k, None, seed, names, rewards, empty)
         self.full = None  # the sizes say it
         self.sizes = size_shares(self.k, full, sizes)
-        self._exploring = exploring(self.sizes)  # in the end
         self.prior = None if prior is None else Prior.of(prior, self.m)
         self.evidence = Evidence(self.m, self.k, self._low)
         self.band = Band(self.m, self.k, self.sizes, self._low)
@@ -296,8 +295,7 @@ class EvenHand(TermedLearner[SetPlan]):
     def _rate(self) -> float:
         """Share of uniformly drawn sets that the next policy has room for."""
         clock = self._clock
-        part = max(self._exploring, exploring_early(clock / self.m))
-        return part * mixing_rate(clock, self.m)
+        return exploring(self.sizes, clock / self.m) * mixing_rate(clock, self.m)
 
     @property
     def _clock(self) -> int:

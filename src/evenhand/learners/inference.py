@@ -12,7 +12,7 @@ from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, surprises
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats
 
@@ -134,12 +134,17 @@ def fit(
     some_later = later.weight[0] > 0.0
     rest = Information(later, forecast.reference).matrix if some_later else NOTHING
     sums = sums.join(later) if some_later else sums
-    m, (n, y) = len(singles), singles[:, :2].T
+    m, (n, y, yy, yyy, yyyy) = len(singles), singles.T
     x, extra, gamma = forecast.worth, forecast.extra, forecast.gamma
-    squares, fourths, scatter = surprises(singles, x, forecast.noise, low)
-    noise = curve_of(sums.scatter + scatter, binary=all_at_the_ends(singles, low))
-    variance = noise[0] + noise[1] * binary_variance(x, low)
-    own = own_ratios(n, squares, fourths, variance, noise)
+    q = binary_variance(x, low)
+    squares = np.maximum(yy - 2.0 * x * y + n * x**2, 0.0)
+    fourths = yyyy - 4.0 * x * yyy + 6.0 * x**2 * yy - 4.0 * x**3 * y + n * x**4
+    common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
+    terms = (n, n * q, n * q * q, squares, q * squares)
+    scatter = sums.scatter + np.array([(term * common).sum() for term in terms])
+    noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
+    variance = noise[0] + noise[1] * q
+    own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre

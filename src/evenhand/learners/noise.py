@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from evenhand.learners.model import EDGE
-from evenhand.typing import Floats, compiled
+from evenhand.typing import Floats
 
 PSEUDO = 4.0  # rewards of 0/1 kind that the curve starts from
 
@@ -36,35 +35,6 @@ def curve_of(scatter: Floats, binary: bool = False) -> Floats:
     return np.array([max(more * alpha, 1e-9), more * beta])
 
 
-@compiled
-def surprises(
-    singles: Floats, worth: Floats, noise: Floats, low: float
-) -> tuple[Floats, Floats, Floats]:
-    """Sums of squared and fourth powers of surprises of single arms (m,), and their scatter (5,).
-
-    The latter is as :func:`curve_of` takes it, by the variance that was expected before.
-    """
-    m = len(worth)
-    squares, fourths, scatter = np.empty(m), np.empty(m), np.zeros(5)
-    for a in range(m):
-        n, y, yy = singles[a, 0], singles[a, 1], singles[a, 2]
-        yyy, yyyy, x = singles[a, 3], singles[a, 4], worth[a]
-        held = min(max(x - low, EDGE), 1.0 - EDGE)  # as :func:`binary_variance`
-        q = held * (1.0 - held)
-        square = yy - 2.0 * x * y + n * x * x
-        fourth = yyyy - 4.0 * x * yyy + 6.0 * x * x * yy - 4.0 * x * x * x * y + n * x * x * x * x
-        squares[a] = square if square > 0.0 else 0.0
-        fourths[a] = fourth if fourth > 0.0 else 0.0
-        common = 1.0 / (noise[0] + noise[1] * q)
-        scatter[0] += common * n
-        scatter[1] += common * n * q
-        scatter[2] += common * n * q * q
-        scatter[3] += common * squares[a]
-        scatter[4] += common * squares[a] * q
-    return squares, fourths, scatter
-
-
-@compiled
 def own_ratios(
     n: Floats, squares: Floats, fourths: Floats, variance: Floats, noise: Floats
 ) -> Floats:
@@ -74,33 +44,16 @@ def own_ratios(
     from how large surprises are when there are any: rare 0/1 rewards say next to nothing about it,
     and keep the curve's; rewards of steady size say it soon.
     """
-    m, told = len(n), 0.0
-    ratio, error, between = np.empty(m), np.empty(m), 0.0
-    square = fourth = typical = 0.0
-    for a in range(m):
-        ratio[a] = 1.0
-        told = n[a] if n[a] > told else told
-        square += squares[a]
-        fourth += fourths[a]
-        typical += PSEUDO * variance[a] / m
-    if told <= 1.0 or square <= 0.0:
-        return ratio
-    size = (fourth + typical * (noise[1] + 3.0 * noise[0])) / (square + typical)
-    for a in range(m):
-        off = size / variance[a] - 1.0
-        error[a] = off if off > 0.1 else 0.1
-        if n[a] > 1.0:
-            error[a] /= n[a]
-            ratio[a] = squares[a] / (n[a] * variance[a])
+    known = n > 1.0
+    if not known.any() or squares.sum() <= 0.0:
+        return np.ones(len(n))
+    n = np.maximum(n, 1.0)
+    typical = PSEUDO * float(variance.mean())
+    size = (fourths.sum() + typical * (noise[1] + 3.0 * noise[0])) / (squares.sum() + typical)
+    ratio = np.where(known, squares / (n * variance), 1.0)
+    error = np.maximum(size / variance - 1.0, 0.1) / n
+    apart, between = (ratio - 1.0) ** 2 - error, 0.0
     for _ in range(5):
-        weights = apart = 0.0
-        for a in range(m):
-            if n[a] > 1.0:
-                spread, off = between + error[a], ratio[a] - 1.0
-                weights += 1.0 / (spread * spread)
-                apart += (off * off - error[a]) / (spread * spread)
-        between = apart / weights if apart > 0.0 else 0.0
-    for a in range(m):
-        moved = 1.0 + between / (between + error[a]) * (ratio[a] - 1.0)
-        ratio[a] = moved if moved > 1e-3 else 1e-3
-    return ratio
+        weight = known / (between + error) ** 2
+        between = max(float((weight * apart).sum() / weight.sum()), 0.0)
+    return np.maximum(1.0 + between / (between + error) * (ratio - 1.0), 1e-3)

@@ -47,11 +47,8 @@ class Matrix(NamedTuple):
 
     def times(self, vector: Floats) -> Floats:
         """Product with a vector."""
-        m, (xx, xe, ee) = self.blocks.shape[1], self.blocks
-        x, eta, result = vector[:m], vector[m:-1], self.sides @ (self.core @ (vector @ self.sides))
-        result[:m] += xx * x + xe * eta
-        result[m:-1] += xe * x + ee * eta
-        result[-1] += self.curve * vector[-1]
+        result = np.zeros(len(vector))
+        multiply(self, vector, result)
         return result
 
 
@@ -271,7 +268,7 @@ def refine(
     return found
 
 
-@part
+@compiled
 def multiply(matrix: Matrix, vector: Floats, result: Floats) -> None:
     """Add the product of a matrix with a vector (2m + 1,)."""
     blocks, curve, sides, core = matrix

@@ -255,7 +255,8 @@ class Windows:
         queries = end - start
         for stop in [*marks.tolist(), end]:
             part, start = stop - start, stop
-            add_window(self._due, self._given, share, counts, part, part / queries)
+            self._due += part * share
+            self._given += part / queries * counts
             self._length += part
             if len(marks) and stop == marks[0]:
                 self._close()
@@ -309,16 +310,6 @@ def evenly_spaced(horizon: int, n: int = WINDOWS) -> Ints:
     array([ 250,  500,  750, 1000])
     """
     return np.unique(np.rint(np.linspace(0, horizon, n + 1)[1:]).astype(np.int64))
-
-
-@compiled
-def add_window(
-    due: Floats, given: Floats, share: Floats, counts: Ints, queries: int, part: float
-) -> None:
-    """Add what arms are due in some queries, and a part of how often they were asked."""
-    for a in range(len(due)):
-        due[a] += queries * share[a]
-        given[a] += part * counts[a]
 
 
 @compiled
