@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks import posteriors
+from benchmarks import covering, posteriors
 from benchmarks.deployments import MARKS, WORLDS, World, line, settings
-from benchmarks.posteriors import Known, Told
+from benchmarks.posteriors import Known
+from benchmarks.told import Told
 from evenhand.exchange import SetPlan
 from evenhand.files import replacing
 from evenhand.games import IndependentCascade
@@ -84,12 +85,12 @@ def oracles(name: str, world: World) -> dict[str, Conclude]:
     """What posteriors there are for a kind of world, by what the oracle is called."""
     if name == "shop":
         return {ORACLE: posteriors.shop}
-    uneven = partial(posteriors.cover, units=posteriors.UNITS)
+    uneven = partial(covering.cover, units=covering.UNITS)
     if name == "varied-cover":
         return {ORACLE: uneven}
     if name == "cover":
         return {
-            ORACLE: posteriors.cover,
+            ORACLE: covering.cover,
             "uneven": uneven,
             "smooth": noisy_or(posteriors.COVERED),
             "some nothing": noisy_or(posteriors.COVERED_OR_NOTHING, n=20_000),

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.deployments import MARKS, WORLDS, World, line, settings
 from benchmarks.oracle import concluded, oracles
-from benchmarks.posteriors import Told
+from benchmarks.told import Told
 from evenhand.lab.games import Setting
 from evenhand.lab.readings import Reading, condense
 from evenhand.learners import EvenHand

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.covering import N_ITEMS, drawn
 from benchmarks.deployments import MARKS, WORLDS, settings
 from benchmarks.oracle import show
-from benchmarks.posteriors import N_ITEMS, Told, _counted, members
+from benchmarks.told import Told, counted, members
 from evenhand.games import IndependentCascade
 from evenhand.lab.games import Setting
 from evenhand.learners.sizes import size_shares
@@ -47,8 +48,8 @@ class Unknown(NamedTuple):
 
 def covers(setting: Setting, seed: int, replication: int) -> Bools:
     """Which arm covers which item (m, n), drawn as the game was."""
-    rng, m = stream(seed, replication, "instance"), setting.game.m
-    table = rng.random((m, N_ITEMS)) < rng.uniform(0.005, 0.05, (m, 1))
+    m = setting.game.m
+    table = drawn(m, stream(seed, replication, "instance"))
     if not np.allclose(setting.game.value(np.eye(m, dtype=np.bool_)), table.mean(axis=1)):
         raise AssertionError("games of set cover are drawn in another way")
     return table
@@ -59,7 +60,7 @@ def weights_of_items(table: Bools, told: Told, k: int) -> Unknown:
     m = len(table)
     groups, counts = np.unique(table[:, table.any(axis=0)], axis=1, return_counts=True)
     weights = counts / N_ITEMS
-    sets, successes, failures = _counted(told, m)
+    sets, successes, failures = counted(told, m)
     covered = ((sets.astype(np.int64) @ groups) > 0).astype(np.float64)
     chance = covered @ weights
     merits = groups * _shares(m, k)[groups.sum(axis=0)]

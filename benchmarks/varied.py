@@ -11,11 +11,10 @@ says. What oracles that know this make of the worlds of whole items is called "u
 
 import numpy as np
 
-from benchmarks.posteriors import N_ITEMS, UNITS, compositions
-from evenhand.datasets import facebook_stand_in
+from benchmarks.covering import N_ITEMS, UNITS, compositions, drawn
 from evenhand.games import IndependentCascade, SetFunction
 from evenhand.games.noise import Bernoulli
-from evenhand.lab.games import Setting, _cut_cascade
+from evenhand.lab.games import MAKERS, Setting
 from evenhand.merit import Estimate, reverse_reachable
 from evenhand.merit.reverse_reachable import _shares
 from evenhand.randomness.streams import stream
@@ -23,7 +22,7 @@ from evenhand.randomness.streams import stream
 
 def cover(m: int, k: int, rng: np.random.Generator) -> Setting:
     """Make a rare coverage of items that share all weight in any way."""
-    covers = rng.random((m, N_ITEMS)) < rng.uniform(0.005, 0.05, (m, 1))
+    covers = drawn(m, rng)
     weights = compositions(N_ITEMS, UNITS, rng) / UNITS
     game = SetFunction(
         lambda sets: ((sets.astype(np.float64) @ covers) > 0.0) @ weights, m, noise=Bernoulli()
@@ -41,7 +40,8 @@ def cascade(
     reference_sets: int = 20_000_000,
 ) -> Setting:
     """Make a cascade on some nodes of the stand-in graph, whose arcs carry more or less often."""
-    whole = _cut_cascade(IndependentCascade, facebook_stand_in, nodes, k, seed, rng, mean, 2)
+    cut = MAKERS["stand-in-cut"]
+    whole = cut(nodes=nodes, k=k, seed=seed, rng=rng, p=mean, reference_sets=2)
     assert isinstance(whole.game, IndependentCascade)
     edges = whole.game.edges
     game = IndependentCascade(edges, nodes, np.minimum(rng.exponential(mean, len(edges)), 1.0))

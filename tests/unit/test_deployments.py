@@ -11,10 +11,10 @@ from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
 from evenhand.datasets import facebook_stand_in
-from evenhand.games import IndependentCascade, rare_coverage, shop
+from evenhand.games import rare_coverage, shop
 from evenhand.lab.cells import Cell, play, run_cell
 from evenhand.lab.experiments import parse
-from evenhand.lab.games import _cut_cascade, build_game
+from evenhand.lab.games import MAKERS, build_game
 from evenhand.lab.paper.deployments import HONESTY, ORACLE, PAGES, honesty_rows, page_rows
 from evenhand.lab.paper.experiments import GROUPS, load_preset
 from evenhand.lab.ratios import against, log_ratio
@@ -247,8 +247,8 @@ def test_varied_worlds_differ_in_weights_alone():
     assert ((alone > 0) == (same > 0)).all()
     assert not np.allclose(alone, same)
     spread = varied.cascade(2, 1, np.random.default_rng(3), nodes=30, reference_sets=60)
-    plain = _cut_cascade(
-        IndependentCascade, facebook_stand_in, 30, 2, 1, np.random.default_rng(3), 0.02, 60
+    plain = MAKERS["stand-in-cut"](
+        nodes=30, k=2, seed=1, rng=np.random.default_rng(3), p=0.02, reference_sets=60
     )
     assert (spread.game.edges == plain.game.edges).all()
     assert np.ptp(spread.game.p) > 0.01

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks import oracle, posteriors, unequal
-from benchmarks.posteriors import Told
+from benchmarks import covering, oracle, posteriors, unequal
+from benchmarks.told import Told, members
 from scipy.stats import beta
 
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
@@ -100,9 +100,9 @@ def test_cover():
     worlds = np.array(list(itertools.product([0, 1], repeat=9))).reshape(-1, 3, items)
     values = np.array([game(world).value(sets) for world in worlds])
     merits = np.array([kshapley(game(world), K) for world in worlds])
-    prior = posteriors._log_prior(items)[worlds.sum(axis=2)].sum(axis=1)
+    prior = covering._log_prior(items)[worlds.sum(axis=2)].sum(axis=1)
     mean, sd = moments(prior + log_likelihood(data, sets, values), merits)
-    draws = posteriors.cover(data, 3, K, rng, n=6000, items=items, units=items)
+    draws = covering.cover(data, 3, K, rng, n=6000, items=items, units=items)
     assert agree(draws, mean, sd)
     assert not agree(draws, mean + 0.3 * sd, sd)
 
@@ -121,9 +121,9 @@ def test_cover_of_items_that_weigh_differently():
     worlds = [(table, np.array([n, units - n])) for table in tables for n in range(1, units)]
     values = np.array([game(*world).value(sets) for world in worlds])
     merits = np.array([kshapley(game(*world), K) for world in worlds])
-    prior = posteriors._log_prior(items)[[table.sum(axis=1) for table, _ in worlds]].sum(axis=1)
+    prior = covering._log_prior(items)[[table.sum(axis=1) for table, _ in worlds]].sum(axis=1)
     mean, sd = moments(prior + log_likelihood(data, sets, values), merits)
-    draws = posteriors.cover(data, 3, K, rng, n=12000, items=items, units=units)
+    draws = covering.cover(data, 3, K, rng, n=12000, items=items, units=units)
     assert agree(draws, mean, sd)
     assert not agree(draws, mean + 0.3 * sd, sd)
 
@@ -192,7 +192,7 @@ def test_information_about_the_weights_of_items():
 def test_least_misplaced_is_the_error_of_who_knows_which_arm_covers_what():
     """Of weights fitted by least squares, with the weights' true variances, to many rewards."""
     rng, k = np.random.default_rng(3), 2
-    table = np.zeros((3, posteriors.N_ITEMS), bool)
+    table = np.zeros((3, covering.N_ITEMS), bool)
     table[0, :6] = table[1, 4:12] = table[2, 12:15] = True  # two items are covered twice
     game = SetFunction(lambda sets: ((sets.astype(float) @ table) > 0).mean(axis=1), 3)
     merit = kshapley(game, k)
@@ -200,7 +200,7 @@ def test_least_misplaced_is_the_error_of_who_knows_which_arm_covers_what():
     groups, counts = np.unique(table[:, table.any(axis=0)], axis=1, return_counts=True)
     sets = np.array([[a in o[:r] for a in range(3)] for o, r in ROWS])
     covered = (sets.astype(int) @ groups) > 0
-    values = covered @ (counts / posteriors.N_ITEMS)
+    values = covered @ (counts / covering.N_ITEMS)
     scale = 1.0 / np.sqrt(values * (1.0 - values))
     found = []
     for _ in range(2000):
@@ -221,7 +221,7 @@ def test_weights_of_arcs_are_those_of_a_cascade_that_hardly_spreads():
     game = IndependentCascade([[0, 1], [0, 2], [1, 2], [3, 0]], m=5, p=1e-5)
     data = Told(ORDERS, SIZES, np.zeros(len(ORDERS)))
     unknown = unequal.weights_of_arcs(game, data, K)
-    sets = posteriors.members(data, 5)
+    sets = members(data, 5)
     spread = 5 * game.value(sets) - SIZES
     np.testing.assert_allclose(unknown.means @ unknown.weights, spread, rtol=1e-4, atol=1e-12)
     np.testing.assert_allclose(unknown.variance, spread, rtol=1e-4, atol=1e-12)
