@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks import covering, oracle, posteriors, unequal
 from benchmarks.told import Told, members
-from scipy.stats import beta
+from scipy.stats import beta, chisquare
 
 from evenhand.games import IndependentCascade, NoisyOr, SetFunction
 from evenhand.lab.paper.experiments import load_preset
@@ -126,6 +126,31 @@ def test_cover_of_items_that_weigh_differently():
     draws = covering.cover(data, 3, K, rng, n=12000, items=items, units=units)
     assert agree(draws, mean, sd)
     assert not agree(draws, mean + 0.3 * sd, sd)
+
+
+@pytest.mark.slow
+def test_weight_passes_between_items_so_that_all_ways_to_share_it_stay_equally_likely():
+    """Without rewards nothing says which of the ten ways it is."""
+    rng, none = np.random.default_rng(8), np.zeros(0, np.int64)
+    world = covering.Coverage(
+        np.zeros((1, 3), bool),
+        np.full(3, 2),
+        np.zeros((3, 0), np.int16),
+        none,
+        np.zeros(2, np.int64),
+        none,
+        np.zeros(0),
+        np.zeros(0),
+    )
+    flat, seen = np.zeros(7), []
+    for _ in range(40000):
+        covering._pass_on(world, flat, flat, rng)
+        seen.append(tuple(world.weights.tolist()))
+    counts = np.unique(np.array(seen[::10]), axis=0, return_counts=True)[1]
+    assert counts.sum() == 4000
+    assert len(counts) == 10
+    assert chisquare(counts).pvalue > 1e-4
+    assert chisquare(counts + np.append(np.zeros(9), 200)).pvalue < 1e-4  # negative control
 
 
 def test_cascade():

@@ -104,6 +104,27 @@ def test_who_takes_bent_gains_for_lines_is_too_sure():
     assert np.sqrt(np.mean(z**2)) > 2.0
 
 
+def test_bends_are_averaged_over_arm_by_arm(monkeypatch):
+    """A block of arms at a time; that a bend is not known counts as noise, as (11) says."""
+    share = np.full(6, 1 / 6)
+    _, seen, variance = curves(11, 1.0, 0.5, 5)
+    steps = 0.7 ** np.arange(5.0)
+    bends = smoothing.BENDS * smoothing._unit(variance, steps)
+    each = np.array([contrast(seen, variance, share, steps, bend) for bend in bends])
+    chance = np.exp(each[:, 2].sum(axis=1) - each[:, 2].sum(axis=1).max())
+    chance[chance < smoothing.SLIGHT] = 0.0
+    chance /= chance.sum()
+    assert (chance > 0.05).sum() > 1
+    taken = chance @ each[:, 0]
+    unknown = chance @ (each[:, 0] - taken) ** 2
+    monkeypatch.setattr(smoothing, "BLOCK", 4)
+    monkeypatch.setattr(smoothing, "ODD", 0.0)  # no arm is left as it is
+    found, relief = smooth(seen, variance, share, 0.7)
+    np.testing.assert_allclose(found, taken, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(relief, chance @ each[:, 1] - unknown, rtol=1e-9, atol=1e-12)
+    assert unknown.max() > 1e-6
+
+
 def test_little_is_taken_where_there_is_little_noise():
     """So that merits are right for every game in the end, however gains change with size."""
     rng, share = np.random.default_rng(3), np.full(5, 0.2)
