@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evenhand.checks import check_integer
 from evenhand.lab.cells import play
 from evenhand.lab.games import Setting, build_game
 from evenhand.lab.learners import KINDS
@@ -44,6 +45,7 @@ WORLDS = {
 
 def settings(world: World, seed: int, n: int) -> list[Setting]:
     """Worlds of one kind, by replication."""
+    n = check_integer("worlds", n, 1)
     return [build_game(world.game, world.k, replication=r, seed=seed) for r in range(1, n + 1)]
 
 
