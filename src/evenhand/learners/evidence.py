@@ -398,3 +398,4 @@ def warm() -> None:
     sizes = np.repeat([[1], [2], [3]], 4, axis=0)
     some.absorb(Rows(orders, sizes, np.ones((12, 3))), np.full((12, 1), 0.5))
     some.renew()
+    some._move(some.forecast)  # as it is done once sets are no longer kept
