@@ -270,12 +270,12 @@ def test_worths_of_single_arms_are_conjugate_means():
     told = told_alone(rewards)
     before, hyper = told.forecast, inference.Hyper(0.2, 0.7, 0.01)
     kept = Kept(told.orders.astype(np.int64), np.empty((0, 4)), np.zeros((9, 2)))
-    sums = told.told, told.singles, told.sums, kept, told.sums
+    sums = told.told, told.singles, np.zeros(9), told.sums, kept, told.sums
     found, _, after, *_ = inference.fit(*sums, before, hyper, 0.0)
     noise = after.noise[0] + after.noise[1] * 0.25  # that of the blank forecast, at 1/2
     n0 = noise / (0.7 * 0.2**2)
-    own = after.own  # 1 where arms scatter as the curve says
-    expected = (n0 * 0.2 + rewards.sum(axis=1) / own) / (n0 + 30 / own)
+    np.testing.assert_array_equal(after.own, 1.0)  # their mean says how they scatter
+    expected = (n0 * 0.2 + rewards.sum(axis=1)) / (n0 + 30)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

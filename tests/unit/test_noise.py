@@ -10,7 +10,7 @@ from evenhand.learners import EvenHand, discrepancy, evidence, inference
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.intake import linearised
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, raised
 
 
 def scatter_of(q, e2, weight):
@@ -261,3 +261,67 @@ def test_binary_rewards_scatter_at_least_as_their_means_say():
         found = curve_of(scatter, binary=True)
         fitted = 3 * alpha + beta * q.sum()
         np.testing.assert_allclose(found, max(1.0, q.sum() / fitted) * plain, atol=1e-8)
+
+
+class QuietAlone:
+    """Worths add up; what an arm brings alone is the same each time, but larger sets scatter."""
+
+    def __init__(self, rng):
+        self.worth = rng.uniform(0.01, 0.19, 12)
+
+    def pull(self, orders, sizes, rng):
+        held = np.arange(orders.shape[1]) < sizes
+        means = np.where(held, self.worth[orders], 0.0).sum(axis=1, keepdims=True)
+        width = np.minimum(means, 1.0 - means) * (sizes > 1)
+        return means + 0.6 * width * (rng.random(means.shape) - 0.5)
+
+
+def claims(worlds):
+    """Errors over claimed errors, of arms that are quiet alone."""
+    found = []
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        game, learner = QuietAlone(rng), EvenHand(12, 4, seed=seed)
+        while learner.queries < 3000:
+            batch = learner.ask()
+            learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
+        said = learner.estimate()
+        found.append((said.merit - game.worth) / said.stderr)
+    return np.sqrt(np.mean(np.square(found)))
+
+
+def test_arms_that_are_quiet_alone_do_not_make_sure_of_larger_sets(monkeypatch):
+    assert claims(6) < 1.4
+    # negative control: noise of sets as that of their arms alone
+    monkeypatch.setattr(inference, "raised", lambda own, *given: own)
+    assert claims(2) > 3.0
+
+
+def test_ratios_are_raised_to_what_larger_sets_scatter_and_never_lowered():
+    own, held = np.array([0.01, 0.03, 0.2]), np.array([3.0, 1.0, 1.0])
+    expected = (held @ own) / 5.0  # of the mean member, by what sets expect of each
+    np.testing.assert_allclose(raised(own, held, 7.0 * expected), 7.0 * own)
+    np.testing.assert_array_equal(raised(own, held, 0.5 * expected), own)
+    np.testing.assert_array_equal(raised(own, np.zeros(3), 0.0), own)  # no larger sets yet
+
+
+def spread_of_shares(full):
+    """Largest over smallest share of arms all alike: alone nothing, any two or more 0.2."""
+    found = []
+    for seed in range(3):
+        learner, rng = EvenHand(20, 5, full=full, seed=seed), np.random.default_rng(seed + 50)
+        while learner.queries < 20_000:
+            batch = learner.ask()
+            comes = (batch.sizes > 1) & (rng.random(batch.sizes.shape) < 0.2)
+            learner.tell(batch, comes.astype(float))
+        found.append(learner.marginals.max() / learner.marginals.min())
+    return np.median(found)
+
+
+@pytest.mark.parametrize("full", [None, 0.95])
+def test_arms_that_bring_something_in_company_alone_are_not_told_apart(monkeypatch, full):
+    assert spread_of_shares(full) < 2.5
+    # negative control: as if zeros of single arms said how larger sets scatter
+    monkeypatch.setattr(inference, "all_at_the_ends", lambda *given: False)
+    monkeypatch.setattr(inference, "raised", lambda own, *given: own)
+    assert spread_of_shares(full) > 4.0

@@ -130,7 +130,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 12
+    trajectory = 13
     evidence: Evidence
 
     def __init__(

@@ -380,7 +380,7 @@ class Evidence:
     def _step(self, forecast: Forecast, hyper: Hyper) -> inference.Fit:
         """Go one step from a forecast."""
         sums, kept = self._linearised(forecast)
-        told = self.told, self.singles, sums, kept, self.sums
+        told = self.told, self.singles, self.together[:, 0], sums, kept, self.sums
         fit = inference.fit(*told, forecast, hyper, self.low)
         if self.keeping:
             fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))

@@ -12,7 +12,7 @@ from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios
+from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, raised
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats
 
@@ -119,6 +119,7 @@ class Fit(NamedTuple):
 def fit(
     told: int,
     singles: Floats,
+    company: Floats,
     sums: Sums,
     kept: Kept,
     later: Sums,
@@ -128,8 +129,9 @@ def fit(
 ) -> Fit:
     """Go one step from a forecast to the next: noise, posterior, hyperparameters.
 
-    ``told`` is the number of rewards, ``sums`` are those of the kept sets, ``later`` those of sets
-    that were not kept. What kept sets have to say is solved exactly.
+    ``told`` is the number of rewards, ``company`` (m,) how many were of larger sets with each arm;
+    ``sums`` are those of the kept sets, ``later`` those of sets that were not kept. What kept sets
+    have to say is solved exactly.
     """
     some_later = later.weight[0] > 0.0
     rest = Information(later, forecast.reference).matrix if some_later else NOTHING
@@ -142,9 +144,13 @@ def fit(
     common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
     terms = (n, n * q, n * q * q, squares, q * squares)
     scatter = sums.scatter + np.array([(term * common).sum() for term in terms])
-    noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
+    binary = all_at_the_ends(singles, low)
+    noise = curve_of(scatter, binary=binary)
     variance = noise[0] + noise[1] * q
-    own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
+    own = np.ones(m)
+    if not binary:  # of rewards that are 0 or 1 the mean says how they scatter
+        own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
+        own = raised(own, company * x, float(sums.scatter[3]) / max(sums.sets, 1.0))
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre

@@ -57,3 +57,14 @@ def own_ratios(
         weight = known / (between + error) ** 2
         between = max(float((weight * apart).sum() / weight.sum()), 0.0)
     return np.maximum(1.0 + between / (between + error) * (ratio - 1.0), 1e-3)
+
+
+def raised(own: Floats, held: Floats, squares: float) -> Floats:
+    """Ratios (m,) as read off single arms, all raised by one factor if larger sets scatter more.
+
+    Arms that bring the same each time alone may still scatter in company; without this, what a few
+    sets happened to bring would be taken for certain. ``held`` (m,) is what larger sets expect of
+    each arm, all together, and ``squares`` the mean of their squared surprises over the curve.
+    """
+    expected = float(held @ own)
+    return own * max(1.0, squares * float(held.sum()) / expected) if expected > 0.0 else own
