@@ -40,6 +40,9 @@ WORLDS = {
     "cascade": World({"kind": "stand-in-cut", "nodes": 60, "p": 0.02}, 5),
     "varied-cover": World({"kind": "benchmarks.varied:cover", "m": 30}, 5),
     "varied-cascade": World({"kind": "benchmarks.varied:cascade"}, 5),
+    "fee": World({"kind": "benchmarks.company:fee", "m": 30}, 5),
+    "quiet": World({"kind": "benchmarks.company:quiet", "m": 20}, 5),
+    "together": World({"kind": "benchmarks.company:together", "m": 20}, 5),
 }
 
 

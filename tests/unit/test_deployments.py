@@ -6,7 +6,7 @@ from collections import namedtuple
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import deployments, same_rewards, sensitivity, varied
+from benchmarks import company, deployments, same_rewards, sensitivity, varied
 from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
@@ -231,7 +231,7 @@ def test_deployments_are_some_of_the_presets():
     experiments = [load_preset(name) for name in GROUPS["deployments"]]
     rare, full, _ = experiments
     worlds = deployments.WORLDS.items()
-    games = [world.game for name, world in worlds if not name.startswith("varied")]
+    games = [world.game for _, world in worlds if "benchmarks" not in world.game["kind"]]
     assert [panel.game for panel in rare.panels] == [game for game in games for _ in range(2)]
     for experiment in (rare, full):
         for panel in experiment.panels:
@@ -253,6 +253,21 @@ def test_varied_worlds_differ_in_weights_alone():
     assert (spread.game.edges == plain.game.edges).all()
     assert np.ptp(spread.game.p) > 0.01
     assert abs(spread.game.p.mean() - 0.02) < 4 * 0.02 / np.sqrt(len(spread.game.p))
+
+
+def test_worlds_that_are_other_in_company_are_what_they_say():
+    rng = np.random.default_rng(4)
+    made = {"fee": company.fee(6, 3, rng), "quiet": company.quiet(6, rng)}
+    made["together"] = company.together(6, 3)
+    orders, n = np.tile([2, 0, 5], (20_000, 1)), np.full((20_000, 1), 3)
+    for name, (game, known) in made.items():
+        np.testing.assert_allclose(known.merit, kshapley(game, 3), rtol=1e-12)
+        drawn = game.pull(orders, n, rng)
+        mean = game.value(np.array([[True, False, True, False, False, True]]))
+        assert abs(drawn.mean() - mean) < 4.0 * drawn.std() / np.sqrt(len(drawn))
+        alone = game.pull(orders, np.ones_like(n), rng)
+        assert np.ptp(drawn) > 0.01
+        assert (np.ptp(alone) > 0.0) == (name == "fee")
 
 
 def test_a_number_is_changed_for_a_while():

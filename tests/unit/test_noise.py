@@ -6,11 +6,12 @@ from scipy.integrate import quad
 from scipy.stats import norm, sem
 
 from evenhand.exchange import Rows
+from evenhand.exchange.snapshot import sealed
 from evenhand.learners import EvenHand, discrepancy, evidence, inference
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.evidence import Evidence
 from evenhand.learners.intake import linearised
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, raised
+from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder, own_ratios
 
 
 def scatter_of(q, e2, weight):
@@ -247,9 +248,15 @@ def test_rewards_are_binary_until_one_is_not(low):
     y = np.array([0.0, 1.0, 1.0, 0.0, 0.0]) + low
     sums = np.array([[np.sum(part**p) for p in range(5)] for part in (y[:2], y[2:])])
     assert all_at_the_ends(sums, low)
+    assert both_ends(sums, low)
+    for end in (low, low + 1.0):
+        same = np.array([[3.0 * end**p for p in range(5)]] * 2)
+        assert all_at_the_ends(same, low)
+        assert not both_ends(same, low)
     assert not all_at_the_ends(np.zeros((2, 5)), low)  # nothing is known
     sums[1] += (0.9 + low) ** np.arange(5)
     assert not all_at_the_ends(sums, low)
+    assert not both_ends(sums, low)
 
 
 def test_binary_rewards_scatter_at_least_as_their_means_say():
@@ -293,16 +300,16 @@ def claims(worlds):
 def test_arms_that_are_quiet_alone_do_not_make_sure_of_larger_sets(monkeypatch):
     assert claims(6) < 1.4
     # negative control: noise of sets as that of their arms alone
-    monkeypatch.setattr(inference, "raised", lambda own, *given: own)
+    monkeypatch.setattr(inference, "louder", lambda *given: 1.0)
     assert claims(2) > 3.0
 
 
-def test_ratios_are_raised_to_what_larger_sets_scatter_and_never_lowered():
+def test_larger_sets_scatter_as_they_do_and_never_less_than_their_arms():
     own, held = np.array([0.01, 0.03, 0.2]), np.array([3.0, 1.0, 1.0])
     expected = (held @ own) / 5.0  # of the mean member, by what sets expect of each
-    np.testing.assert_allclose(raised(own, held, 7.0 * expected), 7.0 * own)
-    np.testing.assert_array_equal(raised(own, held, 0.5 * expected), own)
-    np.testing.assert_array_equal(raised(own, np.zeros(3), 0.0), own)  # no larger sets yet
+    assert louder(own, held, 7.0 * expected) == pytest.approx(7.0)
+    assert louder(own, held, 0.5 * expected) == 1.0
+    assert louder(own, np.zeros(3), 0.0) == 1.0  # no larger sets yet
 
 
 def spread_of_shares(full):
@@ -322,6 +329,21 @@ def spread_of_shares(full):
 def test_arms_that_bring_something_in_company_alone_are_not_told_apart(monkeypatch, full):
     assert spread_of_shares(full) < 2.5
     # negative control: as if zeros of single arms said how larger sets scatter
-    monkeypatch.setattr(inference, "all_at_the_ends", lambda *given: False)
-    monkeypatch.setattr(inference, "raised", lambda own, *given: own)
+    monkeypatch.setattr(inference, "louder", lambda *given: 1.0)
     assert spread_of_shares(full) > 4.0
+
+
+def test_files_from_before_larger_sets_had_a_factor_are_read():
+    learner = EvenHand(6, 3, seed=1)
+    for _ in range(20):
+        batch = learner.ask(20)
+        learner.tell(batch, 0.1 * batch.sizes)
+    content = learner.snapshot()
+    content.pop("checksum")
+    noise = content["arrays"]["evidence.noise"]
+    content["arrays"]["evidence.noise"] = noise[:2]
+    early = EvenHand.restore(sealed(content))
+    np.testing.assert_array_equal(early.evidence.noise, [*noise[:2], 1.0])
+    content["arrays"]["evidence.noise"] = noise[:1]
+    with pytest.raises(ValueError, match="must hold three numbers"):
+        EvenHand.restore(sealed(content))

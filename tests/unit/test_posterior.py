@@ -35,7 +35,7 @@ def some_forecast(m, k, rng, eta=0.1):
         worth=worth,
         extra=eta * worth * rng.normal(size=m),
         gamma=rng.uniform(0.3, 1.5),
-        noise=np.array([0.01, 0.8]),
+        noise=np.array([0.01, 0.8, 1.3]),
         own=rng.uniform(0.5, 2.0, m),
         reference=rng.uniform(0.1, 0.4, m),
     )
@@ -87,7 +87,7 @@ class Case:
             mean, g = model_value(f, members), self.gradient(members)
             held = np.clip(mean, 1e-4, 1 - 1e-4)
             ratio = f.own[members] @ f.worth[members] / f.worth[members].sum()
-            variance = ratio * (f.noise[0] + f.noise[1] * held * (1 - held))
+            variance = f.noise[2] * ratio * (f.noise[0] + f.noise[1] * held * (1 - held))
             matrix += np.outer(g, g) / variance
             score += g * (y - mean) / variance
         return matrix, score
@@ -191,7 +191,7 @@ def test_what_is_left_if_the_curvature_is_known(case, information):
 
 def test_sinking_is_the_slope_of_the_blocks_in_the_curvature(case):
     """Of blocks g g' with v fixed; the last is twice the second less the first."""
-    f = case.forecast._replace(noise=np.array([0.2, 0.0]))
+    f = case.forecast._replace(noise=np.array([0.2, 0.0, 1.0]))
     ends = []
     for step in (1e-5, -1e-5):
         case.forecast = f._replace(gamma=f.gamma + step)

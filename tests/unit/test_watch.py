@@ -203,7 +203,7 @@ class Recorder:
                 mean - (f.extra[members] * (1 - missed / left[members])).sum(), 1e-4, 0.9999
             )
             ratio = f.own[members] @ f.worth[members] / f.worth[members].sum()
-            variance = ratio * (f.noise[0] + f.noise[1] * q * (1 - q))
+            variance = f.noise[2] * ratio * (f.noise[0] + f.noise[1] * q * (1 - q))
             for a, u in zip(members, w, strict=False):
                 seen = [1, e, e * e, u, u * (e + usual[a]), u * u, u * u * variance]
                 company[a] += seen

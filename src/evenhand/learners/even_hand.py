@@ -408,6 +408,8 @@ class EvenHand(TermedLearner[SetPlan]):
         super()._set_parts(arrays)
         if len(self.evidence.orders) != len(self.evidence.rewards):
             raise ValueError("evidence must hold a reward per set that is kept")
+        if len(self.evidence.noise) == 2:  # early files of this version
+            self.evidence.noise = np.append(self.evidence.noise, 1.0)
         seen = self._watch
         if not (
             len(seen.spans) == len(seen.ends) == len(seen.alone) == len(seen.company)

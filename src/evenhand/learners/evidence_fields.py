@@ -11,7 +11,8 @@ def fields(m: int, k: int) -> Fields:
     cells = "singles weighted together cells curve saturation scatter expected extra"
     return {
         **dict.fromkeys(cells.split(), number),
-        **dict.fromkeys(("weight", "noise", "spread", "extra_spread"), at_least_0),
+        **dict.fromkeys(("weight", "spread", "extra_spread"), at_least_0),
+        "noise": Field(0.0, 1e300, (ANY,), _noise),
         **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
         "met": number,
         "merit": number,
@@ -34,6 +35,10 @@ def fields(m: int, k: int) -> Fields:
 
 def _all_or_none(carried: Floats, k: int) -> str | None:
     return None if len(carried) in (0, k - 1) else "must hold all sizes"
+
+
+def _noise(noise: Floats) -> str | None:
+    return None if len(noise) in (2, 3) else "must hold three numbers"
 
 
 def _sets(orders: Shorts) -> str | None:

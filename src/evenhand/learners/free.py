@@ -125,7 +125,7 @@ def typical_noise(forecast: Forecast, totals: Totals, low: float, r: int, a: int
     own, others = forecast.own[a] * worth, (r - 1.0) / max(len(forecast.worth) - 1, 1)
     held = min(max(forecast.expected[r - 1, a] - low, edge), 1.0 - edge)
     ratio = (own + others * (totals[1] - own)) / (worth + others * (totals[0] - worth))
-    return (noise[0] + noise[1] * held * (1.0 - held)) * ratio
+    return (noise[0] + noise[1] * held * (1.0 - held)) * ratio * noise[2]
 
 
 def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floats, Floats, Floats]:

@@ -12,7 +12,7 @@ from evenhand.learners import model
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
-from evenhand.learners.noise import all_at_the_ends, curve_of, own_ratios, raised
+from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder, own_ratios
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats
 
@@ -144,13 +144,12 @@ def fit(
     common = 1.0 / (forecast.noise[0] + forecast.noise[1] * q)
     terms = (n, n * q, n * q * q, squares, q * squares)
     scatter = sums.scatter + np.array([(term * common).sum() for term in terms])
-    binary = all_at_the_ends(singles, low)
-    noise = curve_of(scatter, binary=binary)
+    noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
     variance = noise[0] + noise[1] * q
-    own = np.ones(m)
-    if not binary:  # of rewards that are 0 or 1 the mean says how they scatter
+    own, more = np.ones(m), 1.0
+    if not both_ends(singles, low):  # of such rewards the mean says how they scatter
         own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
-        own = raised(own, company * x, float(sums.scatter[3]) / max(sums.sets, 1.0))
+        more = louder(own, company * x, float(sums.scatter[3]) / max(sums.sets, 1.0))
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre
@@ -187,6 +186,7 @@ def fit(
     loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
     gamma = min(max(gamma + float(step[-1]), 1e-4), 0.95 / centre)
+    noise = np.append(noise, more)
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
 

@@ -108,7 +108,7 @@ def add_rewards(
         held = edge if held < edge else 1.0 - edge if held > 1.0 - edge else held
         q = held * (1.0 - held)
         common = 1.0 / (noise[0] + noise[1] * q)
-        share = common * total / ratio
+        share = common * total / (ratio * noise[2])
         error, surprise = y - (value - lost), y - value + met[r - 1] * loss
         looks[place, k], looks[place, k + 1], looks[place, k + 2] = slope, share, surprise
         if free:

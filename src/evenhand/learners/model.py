@@ -7,7 +7,7 @@ r"""The model: what a set brings by what its arms bring alone, and how gains shr
 x is the worth of each arm alone, :math:`\gamma` one curvature for all (0: worths add up, 1:
 noisy-OR), s the saturation an arm meets and :math:`\eta` what it loses to saturation beyond its
 share. Rewards scatter about :math:`\mu` with the variance :math:`\alpha + \beta q(\mu)`,
-q being that of 0/1 rewards, times a ratio of the arms' own.
+q being that of 0/1 rewards, times a ratio of the arms' own, and a factor of larger sets.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Forecast(NamedTuple):
     worth, extra, gamma
         The model's x (m,), eta (m,) and curvature.
     noise
-        (2,) alpha and beta of the variance.
+        (3,) alpha and beta of the variance, and how many times more larger sets scatter.
     own
         (m,) variance of each arm's rewards, relative to what its worth says.
     reference
@@ -58,7 +58,7 @@ class Forecast(NamedTuple):
     def blank(cls, m: int, k: int) -> "Forecast":
         """Knowing nothing."""
         half, one = np.full(m, 0.5), np.ones(m)
-        noise = np.array([0.0, 1.0])
+        noise = np.array([0.0, 1.0, 1.0])
         expected = np.repeat(1.0 - 0.5 ** np.arange(1.0, k + 1.0)[:, None], m, axis=1)
         return cls(half, np.zeros(m), 1.0, noise, one, half, expected, np.zeros(k), np.zeros(m))
 

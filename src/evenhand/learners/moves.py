@@ -18,7 +18,7 @@ EVERY = slice(None)
 
 def variance_at(evidence: Evidence, mean: Floats) -> Floats:
     """Variance of rewards with these means, but for the arms' own share of it."""
-    alpha, beta = evidence.noise
+    alpha, beta = evidence.noise[:2]
     return alpha + beta * binary_variance(mean, evidence.low)
 
 

@@ -14,6 +14,12 @@ def all_at_the_ends(singles: Floats, low: float) -> bool:
     return bool(n > 0.0 and (inside <= 1e-9 * n or yy == 0.0))
 
 
+def both_ends(singles: Floats, low: float) -> bool:
+    """Whether arms alone have brought both ``low`` and ``low + 1``, and nothing else."""
+    n, y = singles[:, :2].sum(axis=0)
+    return bool(low * n < y < (low + 1.0) * n) and all_at_the_ends(singles, low)
+
+
 def curve_of(scatter: Floats, binary: bool = False) -> Floats:
     """Fit alpha + beta q to squared surprises, both at least 0.
 
@@ -59,12 +65,12 @@ def own_ratios(
     return np.maximum(1.0 + between / (between + error) * (ratio - 1.0), 1e-3)
 
 
-def raised(own: Floats, held: Floats, squares: float) -> Floats:
-    """Ratios (m,) as read off single arms, all raised by one factor if larger sets scatter more.
+def louder(own: Floats, held: Floats, squares: float) -> float:
+    """How many times more larger sets scatter than the ratios (m,) of their arms say, at least 1.
 
     Arms that bring the same each time alone may still scatter in company; without this, what a few
     sets happened to bring would be taken for certain. ``held`` (m,) is what larger sets expect of
     each arm, all together, and ``squares`` the mean of their squared surprises over the curve.
     """
     expected = float(held @ own)
-    return own * max(1.0, squares * float(held.sum()) / expected) if expected > 0.0 else own
+    return max(1.0, squares * float(held.sum()) / expected) if expected > 0.0 else 1.0
