@@ -254,6 +254,9 @@ def test_rewards_are_binary_until_one_is_not(low):
         assert all_at_the_ends(same, low)
         assert not both_ends(same, low)
     assert not all_at_the_ends(np.zeros((2, 5)), low)  # nothing is known
+    nothing = np.array([[3.0, 0.0, 0.0, 0.0, 0.0]] * 2)  # which may lie between the ends
+    assert not both_ends(nothing, low)
+    assert not both_ends(nothing, low - 0.4)
     sums[1] += (0.9 + low) ** np.arange(5)
     assert not all_at_the_ends(sums, low)
     assert not both_ends(sums, low)

@@ -16,8 +16,8 @@ def all_at_the_ends(singles: Floats, low: float) -> bool:
 
 def both_ends(singles: Floats, low: float) -> bool:
     """Whether arms alone have brought both ``low`` and ``low + 1``, and nothing else."""
-    n, y = singles[:, :2].sum(axis=0)
-    return bool(low * n < y < (low + 1.0) * n) and all_at_the_ends(singles, low)
+    n, y, yy = singles[:, :3].sum(axis=0)
+    return bool(low * n < y < (low + 1.0) * n and yy > 0.0) and all_at_the_ends(singles, low)
 
 
 def curve_of(scatter: Floats, binary: bool = False) -> Floats:
