@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks import company
 from scipy.integrate import quad
 from scipy.stats import norm, sem
 
@@ -10,6 +11,7 @@ from evenhand.exchange.snapshot import sealed
 from evenhand.learners import EvenHand, discrepancy, evidence, inference
 from evenhand.learners.discrepancy import shrink
 from evenhand.learners.evidence import Evidence
+from evenhand.learners.free import typical_noise, weigh_all
 from evenhand.learners.intake import linearised
 from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder, own_ratios
 
@@ -250,7 +252,9 @@ def test_rewards_are_binary_until_one_is_not(low):
     assert all_at_the_ends(sums, low)
     assert both_ends(sums, low)
     for end in (low, low + 1.0):
-        same = np.array([[3.0 * end**p for p in range(5)]] * 2)
+        same = np.zeros((2, 5))
+        for _ in range(1000):  # as they come: sums of many are rounded
+            same += end ** np.arange(5.0)
         assert all_at_the_ends(same, low)
         assert not both_ends(same, low)
     assert not all_at_the_ends(np.zeros((2, 5)), low)  # nothing is known
@@ -273,30 +277,17 @@ def test_binary_rewards_scatter_at_least_as_their_means_say():
         np.testing.assert_allclose(found, max(1.0, q.sum() / fitted) * plain, atol=1e-8)
 
 
-class QuietAlone:
-    """Worths add up; what an arm brings alone is the same each time, but larger sets scatter."""
-
-    def __init__(self, rng):
-        self.worth = rng.uniform(0.01, 0.19, 12)
-
-    def pull(self, orders, sizes, rng):
-        held = np.arange(orders.shape[1]) < sizes
-        means = np.where(held, self.worth[orders], 0.0).sum(axis=1, keepdims=True)
-        width = np.minimum(means, 1.0 - means) * (sizes > 1)
-        return means + 0.6 * width * (rng.random(means.shape) - 0.5)
-
-
 def claims(worlds):
     """Errors over claimed errors, of arms that are quiet alone."""
     found = []
     for seed in range(worlds):
         rng = np.random.default_rng(seed)
-        game, learner = QuietAlone(rng), EvenHand(12, 4, seed=seed)
+        (game, known), learner = company.quiet(12, rng), EvenHand(12, 4, seed=seed)
         while learner.queries < 3000:
             batch = learner.ask()
             learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
         said = learner.estimate()
-        found.append((said.merit - game.worth) / said.stderr)
+        found.append((said.merit - known.merit) / said.stderr)
     return np.sqrt(np.mean(np.square(found)))
 
 
@@ -308,11 +299,64 @@ def test_arms_that_are_quiet_alone_do_not_make_sure_of_larger_sets(monkeypatch):
 
 
 def test_larger_sets_scatter_as_they_do_and_never_less_than_their_arms():
-    own, held = np.array([0.01, 0.03, 0.2]), np.array([3.0, 1.0, 1.0])
-    expected = (held @ own) / 5.0  # of the mean member, by what sets expect of each
-    assert louder(own, held, 7.0 * expected) == pytest.approx(7.0)
-    assert louder(own, held, 0.5 * expected) == 1.0
-    assert louder(own, np.zeros(3), 0.0) == 1.0  # no larger sets yet
+    own, held, noise = np.array([0.01, 0.03, 0.2]), np.array([3.0, 1.0, 1.0]), np.array([0.1, 2.0])
+    q, before = np.array([0.01, 0.1, 0.2]), np.array([1.0, 0.2, 30.0])  # curves of other times
+    member = (held @ own) / 5.0  # the mean member's ratio, by what sets expect of each
+    for factor in (7.0, 0.5):
+        squares = factor * member * (noise[0] + noise[1] * q)
+        found = louder(own, held, noise, scatter_of(q, squares, 1 / before))
+        assert found == pytest.approx(max(1.0, factor))
+    assert louder(own, np.zeros(3), noise, np.zeros(5)) == 1.0  # no larger sets yet
+
+
+def test_the_factor_is_that_of_larger_sets_alone():
+    rng, m = np.random.default_rng(6), 6
+    told = Evidence(m, 3)
+    sizes = np.repeat([1, 2, 3], 200)[:, None]
+    orders = np.array([rng.permutation(m)[:3] for _ in sizes])
+    orders[np.arange(3) >= sizes] = -1
+    rewards = np.where(sizes > 1, rng.uniform(0.0, 0.6, sizes.shape), 0.1)
+    told.absorb(Rows(orders, sizes, (orders >= 0).astype(float)), rewards)
+    found = told.estimate()
+    alpha, beta, factor = found.forecast.noise
+    assert factor > 10.0
+    assert found.forecast.own.max() < 0.3  # arms are as quiet as they are
+    plain = found.forecast._replace(noise=np.array([alpha, beta, 1.0]))
+    ratios = [typical_noise(f, weigh_all(f), 0.0, 2, 1) for f in (found.forecast, plain)]
+    assert ratios[0] == pytest.approx(factor * ratios[1])
+
+
+def test_what_sets_expect_of_their_arms_is_what_the_factor_is_compared_with(monkeypatch):
+    seen = []
+    keep = inference.louder
+    monkeypatch.setattr(inference, "louder", lambda *given: seen.append(given) or keep(*given))
+    told = Evidence(3, 2)
+    orders = np.array([[0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [0, 1]])
+    sizes = np.array([[1], [1], [1], [2], [2], [2]])
+    told.absorb(Rows(orders, sizes, np.ones((6, 2))), np.array([[0.2], [0.1], [0.1]] + [[0.3]] * 3))
+    worth = told.forecast.worth
+    told.estimate()
+    np.testing.assert_allclose(seen[0][1], worth * [3, 2, 1])
+
+
+def noise_of_0_and_1(seed):
+    """Ratios of arms, and the factor of larger sets, where every reward is 0 or 1."""
+    rng = np.random.default_rng(seed)
+    told, worth = Evidence(10, 3), rng.beta(1.2, 12.0, 10)
+    sizes = rng.integers(1, 4, (300, 1))
+    orders = rng.permuted([np.arange(10)] * 300, axis=1)[:, :3]
+    orders[np.arange(3) >= sizes] = -1
+    means = 1.0 - np.where(orders >= 0, 1.0 - worth[orders], 1.0).prod(axis=1, keepdims=True)
+    rewards = (rng.random((300, 1)) < means).astype(float)
+    told.absorb(Rows(orders, sizes, (orders >= 0).astype(float)), rewards)
+    found = told.estimate().forecast
+    return np.append(found.own, found.noise[2])
+
+
+def test_of_rewards_of_0_and_1_the_mean_says_how_they_scatter(monkeypatch):
+    assert all((noise_of_0_and_1(seed) == 1.0).all() for seed in range(5))
+    monkeypatch.setattr(inference, "both_ends", lambda *given: False)  # negative control
+    assert any((noise_of_0_and_1(seed) != 1.0).any() for seed in range(5))
 
 
 def spread_of_shares(full):
@@ -320,10 +364,10 @@ def spread_of_shares(full):
     found = []
     for seed in range(3):
         learner, rng = EvenHand(20, 5, full=full, seed=seed), np.random.default_rng(seed + 50)
+        game = company.together(20, 5).game
         while learner.queries < 20_000:
             batch = learner.ask()
-            comes = (batch.sizes > 1) & (rng.random(batch.sizes.shape) < 0.2)
-            learner.tell(batch, comes.astype(float))
+            learner.tell(batch, game.pull(batch.orders, batch.sizes, rng))
         found.append(learner.marginals.max() / learner.marginals.min())
     return np.median(found)
 
@@ -348,5 +392,5 @@ def test_files_from_before_larger_sets_had_a_factor_are_read():
     early = EvenHand.restore(sealed(content))
     np.testing.assert_array_equal(early.evidence.noise, [*noise[:2], 1.0])
     content["arrays"]["evidence.noise"] = noise[:1]
-    with pytest.raises(ValueError, match="must hold three numbers"):
+    with pytest.raises(ValueError, match="must hold two numbers and a factor"):
         EvenHand.restore(sealed(content))

@@ -408,7 +408,7 @@ class EvenHand(TermedLearner[SetPlan]):
         super()._set_parts(arrays)
         if len(self.evidence.orders) != len(self.evidence.rewards):
             raise ValueError("evidence must hold a reward per set that is kept")
-        if len(self.evidence.noise) == 2:  # early files of this version
+        if len(self.evidence.noise) == 2:  # files from before trajectory 13 have no factor
             self.evidence.noise = np.append(self.evidence.noise, 1.0)
         seen = self._watch
         if not (

@@ -38,7 +38,8 @@ def _all_or_none(carried: Floats, k: int) -> str | None:
 
 
 def _noise(noise: Floats) -> str | None:
-    return None if len(noise) in (2, 3) else "must hold three numbers"
+    good = len(noise) in (2, 3) and bool((noise[2:] >= 1.0).all())
+    return None if good else "must hold two numbers and a factor of at least 1"
 
 
 def _sets(orders: Shorts) -> str | None:

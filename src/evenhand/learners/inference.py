@@ -147,9 +147,9 @@ def fit(
     noise = curve_of(scatter, binary=all_at_the_ends(singles, low))
     variance = noise[0] + noise[1] * q
     own, more = np.ones(m), 1.0
-    if not both_ends(singles, low):  # of such rewards the mean says how they scatter
+    if not both_ends(singles, low):  # else the mean of 0s and 1s says how they scatter
         own = own_ratios(n, squares, np.maximum(fourths, 0.0), variance, noise)
-        more = louder(own, company * x, float(sums.scatter[3]) / max(sums.sets, 1.0))
+        more = louder(own, company * x, noise, sums.scatter)
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre

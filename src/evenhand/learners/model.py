@@ -95,11 +95,6 @@ class Sums(NamedTuple):
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
     @property
-    def sets(self) -> float:
-        """How many sets that is."""
-        return float((self.saturation[:, 0] / np.arange(1.0, len(self.saturation) + 1.0)).sum())
-
-    @property
     def up(self) -> float:
         """What faded sums are to be multiplied by, to count as the rewards they are worth."""
         # a sum of weights w is worth (sum w)^2 / sum w^2 rewards

@@ -17,7 +17,7 @@ def all_at_the_ends(singles: Floats, low: float) -> bool:
 def both_ends(singles: Floats, low: float) -> bool:
     """Whether arms alone have brought both ``low`` and ``low + 1``, and nothing else."""
     n, y, yy = singles[:, :3].sum(axis=0)
-    return bool(low * n < y < (low + 1.0) * n and yy > 0.0) and all_at_the_ends(singles, low)
+    return bool(n * yy - y * y > 1e-9 * n * n) and all_at_the_ends(singles, low)
 
 
 def curve_of(scatter: Floats, binary: bool = False) -> Floats:
@@ -65,12 +65,14 @@ def own_ratios(
     return np.maximum(1.0 + between / (between + error) * (ratio - 1.0), 1e-3)
 
 
-def louder(own: Floats, held: Floats, squares: float) -> float:
+def louder(own: Floats, held: Floats, noise: Floats, scatter: Floats) -> float:
     """How many times more larger sets scatter than the ratios (m,) of their arms say, at least 1.
 
     Arms that bring the same each time alone may still scatter in company; without this, what a few
-    sets happened to bring would be taken for certain. ``held`` (m,) is what larger sets expect of
-    each arm, all together, and ``squares`` the mean of their squared surprises over the curve.
+    sets happened to bring would be taken for certain. ``held`` (m,) is each arm's worth times how
+    many larger sets held it, and ``scatter`` the larger sets' sums, see :func:`curve_of`: their
+    squared surprises are compared with the curve as it is now.
     """
-    expected = float(held @ own)
-    return max(1.0, squares * float(held.sum()) / expected) if expected > 0.0 else 1.0
+    curve = noise[0] * scatter[0] + noise[1] * scatter[1]
+    expected = float(held @ own) * float(curve)
+    return max(1.0, float(scatter[3] * held.sum()) / expected) if expected > 0.0 else 1.0
