@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.checks import ROUNDING
 from evenhand.designs import ConditionalPoisson, EnumeratedMaxEntropy, Mixture, Uniform
 from evenhand.designs.mixture import fill_singles
 from evenhand.randomness.alias import build_alias
@@ -304,14 +305,22 @@ def by_size(sizes: Ints, k: int) -> tuple[Ints, Ints]:
 def places_uniform(sizes: Floats, uniform: Floats) -> float:
     """Share of uniform sets in all places, from their share of the sets of each size (k,)."""
     places = sizes * np.arange(1.0, len(sizes) + 1.0)
-    return float(places @ uniform / places.sum())
+    return float((places * uniform).sum() / places.sum())
 
 
 def beside_uniform(marginals: Floats, k: int, mixing: float) -> Floats:
-    """What sets that are not uniform give each arm (m,), scaled to sum to k, if there are any."""
+    """What sets that are not uniform give each arm (m,), scaled to sum to k, if there are any.
+
+    Where an arm has no more than its part of the uniform sets the rest is 0, and not what rounding
+    leaves: sets are drawn in another way where arms cannot be in them at all.
+    """
     if mixing == 1.0:
         return marginals
-    return np.clip((marginals - mixing * k / len(marginals)) / (1.0 - mixing), 0.0, 1.0)
+    even = k / len(marginals)
+    rest = (marginals - mixing * even) / (1.0 - mixing)
+    rest[rest < ROUNDING * even] = 0.0
+    rest[rest > 1.0 - ROUNDING] = 1.0
+    return rest
 
 
 def mixed_law(rest: Floats, r: int, uniform: float) -> Mixture[ConditionalPoisson] | Uniform:
