@@ -44,6 +44,8 @@ WORLDS = {
     "quiet": World({"kind": "benchmarks.company:quiet", "m": 20}, 5),
     "together": World({"kind": "benchmarks.company:together", "m": 20}, 5),
 }
+MISFITS = "star", "pairs", "crowd", "weakest", "twins", "team"
+WORLDS |= {name: World({"kind": f"benchmarks.misfits:{name}", "m": 14}, 4) for name in MISFITS}
 
 
 def settings(world: World, seed: int, n: int) -> list[Setting]:

@@ -6,7 +6,7 @@ from collections import namedtuple
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import company, deployments, same_rewards, sensitivity, varied
+from benchmarks import company, deployments, misfits, same_rewards, sensitivity, varied
 from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
@@ -268,6 +268,28 @@ def test_worlds_that_are_other_in_company_are_what_they_say():
         alone = game.pull(orders, np.ones_like(n), rng)
         assert np.ptp(drawn) > 0.01
         assert (np.ptp(alone) > 0.0) == (name == "fee")
+
+
+def test_worlds_that_the_model_does_not_describe_are_what_they_say():
+    def value(kind, *sets):
+        game = getattr(misfits, kind)(6, 3, np.random.default_rng(2)).game
+        return game.value(np.array([[arm in members for arm in range(6)] for members in sets]))
+
+    one, two, both = value("star", [0], [1], [0, 1])
+    assert one == pytest.approx(0.7)
+    assert both == pytest.approx(one + two - one * two)
+    apart, pair, more = value("pairs", [0, 1, 2], [1, 4], [0, 1, 4])
+    assert apart == 0.0 < pair == more
+    one, two, both = value("crowd", [0], [1], [0, 1])
+    assert both == pytest.approx((one + two) / 2**1.3)
+    one, two, both, none = value("weakest", [0], [1], [0, 1], [])
+    assert both == min(one, two) > none == 0.0
+    each = value("twins", *([a] for a in range(6)))
+    kinds = np.random.default_rng(2).integers(0, misfits.KINDS, 6)
+    together = value("twins", range(6))[0]
+    assert together == pytest.approx(sum(each[kinds == kind].max() for kind in set(kinds)))
+    one, two, both = value("team", [0], [1], [0, 1])
+    assert both == pytest.approx((np.sqrt(one) + np.sqrt(two)) ** 2)
 
 
 def test_a_number_is_changed_for_a_while():

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from benchmarks import misfits
 from scipy.stats import sem
 
 import evenhand
@@ -252,6 +253,25 @@ def test_the_curvature_is_found_where_most_sets_are_full(monkeypatch):
     assert 0.7 < np.mean(found) < 1.8
     monkeypatch.setattr(inference, "_room", lambda *_: 0.0)
     assert np.mean([curvature(seed) for seed in range(8)]) < 0.6
+
+
+def test_an_arm_that_brings_nearly_all_bounds_the_curvature(monkeypatch):
+    """Beyond it the model contradicts itself, and errors may be twenty times the claimed."""
+
+    def played(seed):
+        (game, known), learner = (
+            misfits.star(14, 4, np.random.default_rng(seed)),
+            EvenHand(14, 4, full=0.95, seed=seed),
+        )
+        evenhand.simulate(learner, game, 1000, seed=seed)
+        said = learner.estimate()
+        return said.diagnostics.curvature, *((said.merit - known.merit) / said.stderr)
+
+    curvature, *z = np.array([played(seed) for seed in range(4)]).T
+    assert 0.7 < curvature.mean() < 1.8
+    assert np.sqrt(np.mean(np.square(z))) < 1.3
+    monkeypatch.setattr(inference, "_steepest", lambda worth, variance, centre: 0.95 / centre)
+    assert np.mean([played(seed)[0] for seed in range(4)]) > 2.5
 
 
 def told_alone(rewards):

@@ -130,7 +130,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 13
+    trajectory = 14
     evidence: Evidence
 
     def __init__(

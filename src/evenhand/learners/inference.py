@@ -185,10 +185,19 @@ def fit(
     loss = float((share * (extra / held) ** 2).sum())
     loss = _mean_of(loss, free, BELIEFS.extra, BELIEFS.extra_arms)
     worth = np.maximum(np.minimum(found, low + 1.0), BELIEFS.hold * centre)
-    gamma = min(max(gamma + float(step[-1]), 1e-4), 0.95 / centre)
+    gamma = min(max(gamma + float(step[-1]), 1e-4), _steepest(worth, variances[0], centre))
     noise = np.append(noise, more)
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
+
+
+def _steepest(worth: Floats, variance: Floats, centre: float) -> float:
+    """Largest curvature: no arm leaves less than nothing to the others, as far as it is known.
+
+    What the worthiest is surely worth counts: two standard errors less than found.
+    """
+    sure = float((worth - 2.0 * np.sqrt(variance)).max())
+    return 0.95 / max(centre, sure)
 
 
 def _room(
