@@ -157,11 +157,13 @@ def test_chunks_cover_every_row_once(rows, width):
 
 
 @places
+@pytest.mark.parametrize("by_hand", [0, 10**9])
 @pytest.mark.parametrize("by_warp", [0, 10**9])
 @pytest.mark.parametrize("chances", [CHANCES, [0.4] * 8, [1.0] * 8, [1e-3] * 8, [0.9] * 8])
 def test_every_query_is_what_the_seeds_reach_over_its_live_arcs(
-    make, by_warp, chances, monkeypatch
+    make, by_hand, by_warp, chances, monkeypatch
 ):
+    monkeypatch.setattr(cascade_cuda, "BY_HAND", by_hand)
     monkeypatch.setattr(cascade_cuda, "BY_WARP", by_warp)
     n = 20
     orders, sizes = np.tile(ORDERS, (n, 1)), np.tile(SIZES, (n, 1))

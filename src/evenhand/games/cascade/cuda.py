@@ -17,6 +17,7 @@ from evenhand.typing import Floats, Ints, Words, compiled
 ALWAYS = 2**64 - 1  # a coin that needs no toss
 MAX_BITMAP = 1024  # largest graph, in nodes, for one thread per cascade
 CHUNK = 2**24  # queries in one launch: bounds the memory
+BY_HAND = 2**13  # up to so many bytes the GPU reads and writes in the memory of the host itself
 BY_WARP = 2**18  # a launch of up to so many queries gives each cascade a warp
 
 
@@ -112,7 +113,10 @@ class _GpuArcs:
         )
 
     def spread(self, orders: Ints, sizes: Ints, keys: Words, coupled: bool) -> NDArray[Any]:
-        """How many nodes each prefix reaches (n * s): one copy in, one launch, one copy out."""
+        """How many nodes each prefix reaches (n * s): one copy in, one launch, one copy out.
+
+        Where they are few, a copy takes longer than to fetch and bring them one by one.
+        """
         (n, k), s = orders.shape, sizes.shape[1]
         if n * s == 0:
             return np.empty(0, self.arm)
@@ -123,10 +127,14 @@ class _GpuArcs:
         host, address, device = self.gpu.staging_buffers(end)
         arms = host[8 * n : end].view(self.arm)
         pack(keys, orders, sizes, host[: 8 * n].view(np.uint64), arms)
-        parts = [np.uint64(device.ptr + start) for start in starts]
-        device.copy_from_host_async(address, starts[3])
+        copied = end > BY_HAND
+        base = device.ptr if copied else address  # pinned memory has the same address on the GPU
+        parts = [np.uint64(base + start) for start in starts]
+        if copied:
+            device.copy_from_host_async(address, starts[3])
         self._launch("pull", n * s, *parts, np.uint32(k), np.uint32(s), np.bool_(coupled))
-        (device + starts[3]).copy_to_host_async(address + starts[3], size * n * s)
+        if copied:
+            (device + starts[3]).copy_to_host_async(address + starts[3], size * n * s)
         self.cupy.cuda.get_current_stream().synchronize()
         return arms[n * (k + s) :]
 
