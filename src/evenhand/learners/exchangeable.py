@@ -173,7 +173,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _recall(self, rows: slice | Ints) -> Asked:
         parts = self._shelf.parts(rows)
         drawn = joined(parts)
-        if all(part.plan.number >= self._since for part in parts):
+        if parts[0].plan.number >= self._since:  # the oldest
             return Asked(drawn.sizes, Recalled(drawn, parts))
         left = np.zeros(len(drawn.orders), np.bool_)
         for i, (plan, places, old) in enumerate(parts):
@@ -185,7 +185,7 @@ class ExchangeableLearner(Learner, Generic[P]):
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         assert self.evidence is not None
-        if all(part.plan.number >= self._since for part in kept.parts):
+        if kept.parts[0].plan.number >= self._since:
             self.evidence.absorb(kept.rows, rewards)
             return
         for plan, places, rows in kept.parts:
