@@ -233,7 +233,10 @@ def kept(chances: Floats, top: float) -> Words:
 
 def draw_keys(n: int, rng: np.random.Generator) -> Words:
     """Draw one 64-bit key per row, the same in one call or in several."""
-    return check_rng(rng).integers(0, 2**64, size=n, dtype=np.uint64)
+    bits = check_rng(rng).bit_generator
+    if isinstance(bits, np.random.PCG64):  # numpy's usual one: the same words, sooner
+        return bits.random_raw(n)
+    return rng.integers(0, 2**64, size=n, dtype=np.uint64)
 
 
 @compiled
