@@ -144,6 +144,15 @@ def test_nodes_take_16_bits_where_they_can():
     assert arm_type(2**16) is np.uint32  # a count may be m itself
 
 
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_keys_are_whole_words_of_any_generator(bits):
+    one, other = (np.random.Generator(bits(5)) for _ in range(2))
+    for n in (3, 0, 1):
+        due = other.integers(0, 2**64, size=n, dtype=np.uint64)
+        np.testing.assert_array_equal(draw_keys(n, one), due, strict=True)
+        assert one.integers(9, dtype=np.int32) == other.integers(9, dtype=np.int32)
+
+
 @pytest.mark.parametrize(("rows", "width"), [(0, 10), (1, 10), (10**6, 10), (7, 10**9), (3, 0)])
 def test_chunks_cover_every_row_once(rows, width):
     parts = chunks(rows, width, CHUNK)
@@ -157,11 +166,13 @@ def test_chunks_cover_every_row_once(rows, width):
 
 
 @places
+@pytest.mark.parametrize("by_hand", [0, 10**9])
 @pytest.mark.parametrize("by_warp", [0, 10**9])
 @pytest.mark.parametrize("chances", [CHANCES, [0.4] * 8, [1.0] * 8, [1e-3] * 8, [0.9] * 8])
 def test_every_query_is_what_the_seeds_reach_over_its_live_arcs(
-    make, by_warp, chances, monkeypatch
+    make, by_hand, by_warp, chances, monkeypatch
 ):
+    monkeypatch.setattr(cascade_cuda, "BY_HAND", by_hand)
     monkeypatch.setattr(cascade_cuda, "BY_WARP", by_warp)
     n = 20
     orders, sizes = np.tile(ORDERS, (n, 1)), np.tile(SIZES, (n, 1))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -232,9 +232,8 @@ class ConditionalPoisson(ExplicitDesign):
     @property
     def arm_table(self) -> Words | None:
         """A table whose draws make a set if all differ, where every arm has a choice."""
-        if len(self._free) < self.m or not self._often_distinct:
-            return None
-        return cast(Words, self._sampler)
+        sampler = self._sampler if len(self._free) == self.m else None
+        return sampler if isinstance(sampler, np.ndarray) else None
 
     def _sample_arms(self, n: int, rng: np.random.Generator) -> Ints:
         """Draw without listing sets."""
@@ -251,22 +250,11 @@ class ConditionalPoisson(ExplicitDesign):
     @cached_property
     def _sampler(self) -> Words | HeadTree:
         """Return a table to draw distinct arms from, or a tree where they rarely would be."""
-        if self._k_free == 0:
-            return np.empty(1, np.uint64)  # nothing is ever drawn from it
-        return build_alias(self._odds[0]) if self._often_distinct else build_tree(*self._coins)
-
-    @cached_property
-    def _odds(self) -> tuple[Floats, float]:
-        """Odds of the arms with a choice, the largest being 1, and the log of their sum."""
-        odds = np.empty(len(self._free))
-        return odds, scale_odds(self._free_weights, odds)
-
-    @property
-    def _often_distinct(self) -> bool:
-        """Whether draws of arms by their odds are distinct often enough."""
         k = self._k_free
-        log_accepted = math.lgamma(k + 1) + self.log_normaliser - k * self._odds[1]
-        return bool(log_accepted >= math.log(MIN_ACCEPTANCE))
+        if k == 0:
+            return np.empty(1, np.uint64)  # nothing is ever drawn from it
+        table = distinct_table(self._free_weights, k, math.lgamma(k + 1) + self.log_normaliser)
+        return table if len(table) else build_tree(*self._coins)
 
 
 class Contour:
@@ -331,15 +319,20 @@ def sum_weights(log_weights: Floats, n_always: int, rows: Ints) -> Floats:
 
 
 @compiled
-def scale_odds(theta: Floats, odds: Floats) -> float:
-    """Write the odds, the largest being 1, and return the logarithm of the sum of all as given."""
-    top, total = -np.inf, 0.0
+def distinct_table(theta: Floats, k: int, log_orders: float) -> Words:
+    """A table to draw arms from by their odds; an empty one where k draws rarely all differ.
+
+    ``log_orders`` is the logarithm of the sum of all odds of k-sets, each in all its orders.
+    """
+    top, total, odds = -np.inf, 0.0, np.empty(len(theta))
     for x in theta:
         top = x if x > top else top
     for a in range(len(theta)):
         odds[a] = math.exp(theta[a] - top)
         total += odds[a]
-    return top + math.log(total)
+    if not log_orders - k * (top + math.log(total)) >= math.log(MIN_ACCEPTANCE):
+        return np.empty(0, np.uint64)
+    return build_alias(odds)
 
 
 @compiled

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.checks import check_number
 from evenhand.designs.conditional_poisson import ConditionalPoisson
-from evenhand.designs.design import ExplicitDesign, weigh
+from evenhand.designs.design import ExplicitDesign
 from evenhand.designs.uniform import draw_uniform
 from evenhand.randomness.alias import alias_bits, draw_alias
 from evenhand.randomness.splitmix import draw_row_word, start_row, uniform
@@ -68,10 +68,9 @@ class Mixture(ExplicitDesign, Generic[D]):
 
     def _weights(self, rows: Ints) -> Floats:
         """Importance weights of rows that the design drew: those of the base class, sooner."""
-        with np.errstate(over="ignore", divide="ignore"):
-            share = np.exp(self.design._log_prob(rows) + log_comb(self.m, self.k))
-            rarity = self.m / self.k / (self.eta + (1.0 - self.eta) * share)
-        return weigh(self.marginals, rows, rarity)
+        with np.errstate(over="ignore"):
+            times = np.exp(self.design._log_prob(rows) + log_comb(self.m, self.k))
+        return weigh_mixed(self.marginals, self.eta, rows, times)
 
     def _fill(
         self, rows: Ints, numbers: Floats, rng: np.random.Generator, orders: Ints, weights: Floats
@@ -95,6 +94,18 @@ def log_shares(eta: float) -> tuple[float, float]:
     """Logarithms of the shares of the design and of the uniform law; either may be 0."""
     with np.errstate(divide="ignore"):
         return float(np.log1p(-eta)), float(np.log(eta))
+
+
+@compiled
+def weigh_mixed(marginals: Floats, eta: float, rows: Ints, times: Floats) -> Floats:
+    """Importance weights of rows that the design draws so many times as often as uniform sets."""
+    (n, k), m = rows.shape, len(marginals)
+    weights = np.empty((n, k))
+    for i in range(n):
+        rarity = m / k / (eta + (1.0 - eta) * times[i])
+        for r in range(k):
+            weights[i, r] = marginals[np.uintp(rows[i, r])] * rarity
+    return weights
 
 
 @compiled

@@ -88,34 +88,31 @@ def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> floa
     m = len(p)
     if 2 * k > m:  # fewer tails
         p, q, k, pi, rest = q, p, m - k, rest, pi
-    width = k + 1
     n_pairs = (m + 1) // 2
-    # forward[i * width + j]: chance of j heads among the first i pairs
-    forward = np.empty((n_pairs + 1) * width)
-    for j in range(width):
-        forward[j] = j == 0
+    # forward[i, j]: chance of j heads among the first i pairs
+    forward = np.empty((n_pairs + 1, max(k, 1) + 1))
+    for j in range(k + 1):
+        forward[0, j] = j == 0
     for i in range(n_pairs):
         none, second, first, both = _pair(p, q, i)
-        one_less = two_less = 0.0
-        for j in range(i * width, (i + 1) * width):
-            same = forward[j]
-            forward[j + width] = none * same + (first + second) * one_less + both * two_less
-            one_less, two_less = same, one_less
-    total = forward[n_pairs * width + k]
+        one, now, after = first + second, forward[i], forward[i + 1]
+        after[0], after[1] = none * now[0], none * now[1] + one * now[0]
+        for j in range(k - 1):  # in loops where none waits for the one before, several at a time
+            after[j + 2] = none * now[j + 2] + one * now[j + 1] + both * now[j]
+    total = forward[n_pairs, k]
     needed = np.empty(k + 3)  # needed[j]: chance of the k - j heads still needed after pair i
     for j in range(k + 3):
         needed[j] = j == k
     for i in range(n_pairs - 1, -1, -1):
         none, second, first, both = _pair(p, q, i)
+        one, now = first + second, forward[i]
         with_none = with_one = with_both = 0.0
-        same, one_more = needed[0], needed[1]
-        for j in range(width):
-            before, two_more = forward[i * width + j], needed[j + 2]
-            with_none += before * same
-            with_one += before * one_more
-            with_both += before * two_more
-            needed[j] = none * same + (first + second) * one_more + both * two_more
-            same, one_more = one_more, two_more
+        for j in range(k + 1):
+            with_none += now[j] * needed[j]
+            with_one += now[j] * needed[j + 1]
+            with_both += now[j] * needed[j + 2]
+        for j in range(k + 1):
+            needed[j] = none * needed[j] + one * needed[j + 1] + both * needed[j + 2]
         none, both = none * with_none / total, both * with_both / total
         first, second = first * with_one / total, second * with_one / total
         pi[2 * i], rest[2 * i] = first + both, second + none

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.checks import as_integers, check_integer
-from evenhand.typing import Bools, Ints
+from evenhand.typing import Bools, Ints, compiled
 
 OPEN, TOLD, CLOSED, LEFT = 0, 1, 2, 3
 CODES = (("told", TOLD), ("closed", CLOSED), ("left", LEFT))
@@ -214,7 +214,14 @@ def as_rows(numbers: Ints) -> RowNumbers:
     if numbers.ndim != 1 or len(numbers) == 0:
         return numbers
     first, last = int(numbers[0]), int(numbers[-1])
-    follow = last - first == len(numbers) - 1 and (
-        last == first or bool((numbers[1:] - numbers[:-1] == 1).all())
-    )
+    follow = last - first == len(numbers) - 1 and count_up(numbers)
     return slice(first, last + 1) if follow else numbers
+
+
+@compiled
+def count_up(numbers: Ints) -> bool:
+    """Whether each number is the one before and one."""
+    wrong = 0  # a loop without jumps: several numbers at a time
+    for i in range(1, len(numbers)):
+        wrong += numbers[i] != numbers[i - 1] + 1
+    return wrong == 0

@@ -365,7 +365,7 @@ class PrefixPlan(Plan):
         """Draw n rows: the same for the same plan and state of the generator."""
         orders = self.mixture.sample(n, rng)
         weights = self.mixture._weights(orders) if self.weighted else np.ones(orders.shape)
-        sizes = np.repeat(np.arange(1, self.k + 1)[None], n, axis=0)  # copies whole rows
+        sizes = np.arange(1, self.k + 1)[None].repeat(n, axis=0)  # copies whole rows
         return Rows(orders, sizes, weights)
 
     def _numbers(self) -> tuple[int, float, float, bytes]:

@@ -109,15 +109,16 @@ class ExchangeableLearner(Learner, Generic[P]):
 
     def _take(self, n: int) -> Draft:
         """Return copies of up to n rows of the plan; draw more, or make a new one, at its end."""
-        if not self._left:
+        start, left = self.ledger.next, self._left
+        if not left:
             if (more := self._more()) and self.plan is not None:
                 self._shelf.put(self.plan, more, self.ledger, self._rng)
             else:
                 self._publish()
             assert self.plan is not None
-            self._shelf.draw_ahead(self.plan, self._more(self._left), self._rng)
+            left = self._left
+            self._shelf.draw_ahead(self.plan, self._more(left), self._rng)
         assert self.plan is not None
-        start, left = self.ledger.next, self._left
         try:
             rows = self._shelf.rows(slice(start, start + min(n, left)))
         except DrawnElsewhere:  # restored where other rows are drawn
@@ -172,7 +173,7 @@ class ExchangeableLearner(Learner, Generic[P]):
     def _recall(self, rows: slice | Ints) -> Asked:
         parts = self._shelf.parts(rows)
         drawn = joined(parts)
-        if all(part.plan.number >= self._since for part in parts):
+        if parts[0].plan.number >= self._since:  # the oldest
             return Asked(drawn.sizes, Recalled(drawn, parts))
         left = np.zeros(len(drawn.orders), np.bool_)
         for i, (plan, places, old) in enumerate(parts):
@@ -184,7 +185,7 @@ class ExchangeableLearner(Learner, Generic[P]):
 
     def _tell(self, kept: Recalled, rewards: Floats) -> None:
         assert self.evidence is not None
-        if all(part.plan.number >= self._since for part in kept.parts):
+        if kept.parts[0].plan.number >= self._since:
             self.evidence.absorb(kept.rows, rewards)
             return
         for plan, places, rows in kept.parts:

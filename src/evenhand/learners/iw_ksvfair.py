@@ -132,7 +132,7 @@ class IWKSVFair(ExchangeableLearner[PrefixPlan]):
     def _policy(self) -> Floats:
         """Clipped, proportional, projected (Alg. 1, lines 4 to 7); unseen arms stand at floor."""
         found = self.evidence
-        return fill(clipped_means(found.totals, found.counts, self.floor), self.k)
+        return policy_of(found.totals, found.counts, self.floor, self.k)
 
     def _calibrate(self) -> Mixture[MaxEntropy]:
         """Make the design of the current policy (Alg. 1, line 8)."""
@@ -191,6 +191,12 @@ def _mixing(m: int, k: int, horizon: int, gamma: float | None, eta: float | None
             f"{theory.smallest_gamma(m, k, horizon)!r} so that eta <= 1, got gamma={gamma!r}"
         )
     return share
+
+
+@compiled
+def policy_of(totals: Floats, counts: Ints, floor: float, k: int) -> Floats:
+    """Marginals in proportion to clipped means."""
+    return fill(clipped_means(totals, counts, floor), k)
 
 
 @compiled

@@ -165,20 +165,21 @@ class Record:
         roster = self.learner.roster
         self.names |= zip(roster.ids.tolist(), roster.names or (), strict=False)
         self.loss = FairnessLoss(scene.due[scene.arms], self.learner.k)
+        self.share = scene.due / self.learner.k
 
     def add(self, batch: Batch) -> None:
         """Add a batch's losses, reading off the checkpoints inside it."""
-        loss, end = self.loss(batch), self.at + batch.queries
+        loss, queries = self.loss(batch), batch.queries
+        end = self.at + queries
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
         before, self._counted = self._counted, self._counts()
         if self.windows is not None:
-            share = self.scene.due / self.learner.k
-            self.windows.add(self._counted - before, share, self.at, end, inside)
+            self.windows.add(before, self._counted, self.share, self.at, end, inside)
         if self.merit is not None and len(inside):
             self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
             self.regret += [self.total + loss * (mark - self.at) for mark in inside.tolist()]
-            self.total += loss * batch.queries
+            self.total += loss * queries
         else:
             read = np.empty(len(inside))
             self.total = add_losses(loss, batch.times, self.at, self.total, inside, read)
@@ -250,13 +251,14 @@ class Windows:
         self.due, self.given = list[Floats](), list[Floats]()
         self._due, self._given, self._length = np.zeros(m), np.zeros(m), 0
 
-    def add(self, counts: Ints, share: Floats, start: int, end: int, marks: Ints) -> None:
+    def add(
+        self, before: Ints, after: Ints, share: Floats, start: int, end: int, marks: Ints
+    ) -> None:
         """Add a batch asked between two times, closing a window at every mark."""
         queries = end - start
         for stop in [*marks.tolist(), end]:
             part, start = stop - start, stop
-            self._due += part * share
-            self._given += part / queries * counts
+            add_part(self._due, self._given, share, before, after, part, queries)
             self._length += part
             if len(marks) and stop == marks[0]:
                 self._close()
@@ -326,3 +328,14 @@ def add_losses(
             at += times[i]
             total += times[i] * one
     return total
+
+
+@compiled
+def add_part(
+    due: Floats, given: Floats, share: Floats, before: Ints, after: Ints, part: int, queries: int
+) -> None:
+    """Add what arms were due and got in a part of the queries between two counts."""
+    fraction = part / queries
+    for a in range(len(due)):
+        due[a] += part * share[a]
+        given[a] += fraction * (after[a] - before[a])

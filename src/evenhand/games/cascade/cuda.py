@@ -12,11 +12,12 @@ from evenhand.games.cascade.graph import Arcs
 from evenhand.games.cascade.independent import IndependentCascade
 from evenhand.games.cascade.skips import LONGEST
 from evenhand.games.game import chunks
-from evenhand.typing import Floats, Ints, Words
+from evenhand.typing import Floats, Ints, Words, compiled
 
 ALWAYS = 2**64 - 1  # a coin that needs no toss
 MAX_BITMAP = 1024  # largest graph, in nodes, for one thread per cascade
 CHUNK = 2**24  # queries in one launch: bounds the memory
+BY_HAND = 2**13  # up to so many bytes the GPU reads and writes in the memory of the host itself
 BY_WARP = 2**18  # a launch of up to so many queries gives each cascade a warp
 
 
@@ -73,7 +74,7 @@ class CudaCascade(IndependentCascade):
         rewards = np.empty(sizes.shape)
         for part in chunks(len(orders), max(orders.shape[1], sizes.shape[1]), CHUNK):
             counts = self._forward.spread(orders[part], sizes[part], keys[part], coupled)
-            np.divide(counts, self.m, out=rewards[part])
+            as_shares(counts, self.m, rewards[part].reshape(-1))
         return rewards
 
     def reverse_rounds(
@@ -112,23 +113,30 @@ class _GpuArcs:
         )
 
     def spread(self, orders: Ints, sizes: Ints, keys: Words, coupled: bool) -> NDArray[Any]:
-        """How many nodes each prefix reaches (n, s): one copy in, one launch, one copy out."""
+        """How many nodes each prefix reaches (n * s): one copy in, one launch, one copy out.
+
+        Where they are few, a copy takes longer than to fetch and bring them one by one.
+        """
         (n, k), s = orders.shape, sizes.shape[1]
         if n * s == 0:
-            return np.zeros((n, s), self.arm)
+            return np.empty(0, self.arm)
         size = self.arm().itemsize
-        ends = np.cumsum([8 * n, size * n * k, size * n * s, size * n * s]).tolist()
-        host, device = self.gpu.staging_buffers(ends[3])
-        host[: ends[0]].view(np.uint64)[:] = keys
-        arms = host[ends[0] : ends[3]].view(self.arm)  # orders, then sizes, then the counts
-        np.copyto(arms[: n * k].reshape(n, k), orders, casting="unsafe")
-        np.copyto(arms[n * k : n * (k + s)].reshape(n, s), sizes, casting="unsafe")
-        parts = [np.uint64(device.ptr + start) for start in (0, *ends[:3])]
-        device.copy_from_host_async(host.ctypes.data, ends[2])
+        # keys, orders, sizes and the counts lie one behind the other
+        starts = 0, 8 * n, 8 * n + size * n * k, 8 * n + size * n * (k + s)
+        end = starts[3] + size * n * s
+        host, address, device = self.gpu.staging_buffers(end)
+        arms = host[8 * n : end].view(self.arm)
+        pack(keys, orders, sizes, host[: 8 * n].view(np.uint64), arms)
+        copied = end > BY_HAND
+        base = device.ptr if copied else address  # pinned memory has the same address on the GPU
+        parts = [np.uint64(base + start) for start in starts]
+        if copied:
+            device.copy_from_host_async(address, starts[3])
         self._launch("pull", n * s, *parts, np.uint32(k), np.uint32(s), np.bool_(coupled))
-        (device + ends[2]).copy_to_host_async(host.ctypes.data + ends[2], size * n * s)
+        if copied:
+            (device + starts[3]).copy_to_host_async(address + starts[3], size * n * s)
         self.cupy.cuda.get_current_stream().synchronize()
-        return arms[n * (k + s) : n * (k + 2 * s)].reshape(n, s)
+        return arms[n * (k + s) :]
 
     def average_credits(
         self, shares: Floats, keys: Words, roots: Ints | None
@@ -225,7 +233,30 @@ def kept(chances: Floats, top: float) -> Words:
 
 def draw_keys(n: int, rng: np.random.Generator) -> Words:
     """Draw one 64-bit key per row, the same in one call or in several."""
-    return check_rng(rng).integers(0, 2**64, size=n, dtype=np.uint64)
+    bits = check_rng(rng).bit_generator
+    if isinstance(bits, np.random.PCG64):  # numpy's usual one: the same words, sooner
+        return bits.random_raw(n)
+    return rng.integers(0, 2**64, size=n, dtype=np.uint64)
+
+
+@compiled
+def pack(keys: Words, orders: Ints, sizes: Ints, words: Words, arms: NDArray[Any]) -> None:
+    """Write keys, and orders and then sizes as short integers, to where the GPU is sent from."""
+    for i in range(len(keys)):
+        words[i] = keys[i]
+    several, behind = orders.reshape(-1), arms[orders.size :]
+    for i in range(len(several)):
+        arms[i] = several[i]
+    several = sizes.reshape(-1)
+    for i in range(len(several)):
+        behind[i] = several[i]
+
+
+@compiled
+def as_shares(counts: NDArray[Any], m: int, shares: Floats) -> None:
+    """Divide counts by the number of nodes."""
+    for i in range(len(counts)):
+        shares[i] = counts[i] / float(m)
 
 
 def arm_type(m: int) -> ArmType:

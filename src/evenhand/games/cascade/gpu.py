@@ -39,8 +39,8 @@ class Gpu:
             kernel.max_dynamic_shared_size_bytes = self.shared_on_demand
         return self._kernels[name, arm]
 
-    def staging_buffers(self, size: int) -> tuple[NDArray[np.uint8], Any]:
-        """Return at least ``size`` pinned bytes on the host, and a pointer to as many on the GPU.
+    def staging_buffers(self, size: int) -> tuple[NDArray[np.uint8], int, Any]:
+        """At least ``size`` pinned bytes on the host, their address, and as many on the GPU.
 
         They are kept, one pair per thread: to allocate them takes longer than a small pull.
         """
@@ -48,8 +48,8 @@ class Gpu:
         if len(getattr(kept, "host", ())) < size:
             cuda, size = self.cupy.cuda, max(2 * size, 2**20)
             kept.host = np.frombuffer(cuda.alloc_pinned_memory(size), np.uint8, size)
-            kept.device = cuda.alloc(size)
-        return kept.host, kept.device
+            kept.address, kept.device = kept.host.ctypes.data, cuda.alloc(size)
+        return kept.host, kept.address, kept.device
 
 
 @cache
