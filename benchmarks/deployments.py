@@ -43,6 +43,7 @@ WORLDS = {
     "fee": World({"kind": "benchmarks.company:fee", "m": 30}, 5),
     "quiet": World({"kind": "benchmarks.company:quiet", "m": 20}, 5),
     "together": World({"kind": "benchmarks.company:together", "m": 20}, 5),
+    "tail": World({"kind": "benchmarks.misfits:tail", "m": 40}, 6),
 }
 MISFITS = "star", "pairs", "crowd", "weakest", "twins", "team"
 WORLDS |= {name: World({"kind": f"benchmarks.misfits:{name}", "m": 14}, 4) for name in MISFITS}

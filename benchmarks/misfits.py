@@ -1,4 +1,4 @@
-"""Small worlds that the model of EvenHand does not describe, or in which one arm brings nearly all.
+"""Worlds that the model of EvenHand does not describe, or in which few arms bring nearly all.
 
     python -m benchmarks.deployments star pairs crowd --full 0.95 --marks 500 2000 20000
 
@@ -10,8 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand import kshapley
-from evenhand.games import SetFunction
+from evenhand.games import NoisyOr, SetFunction
 from evenhand.games.noise import Bernoulli
+from evenhand.games.noisy_or import BinaryNoisyOr
 from evenhand.lab.games import Setting
 from evenhand.merit import Estimate
 from evenhand.typing import Bools, Floats
@@ -29,6 +30,13 @@ def star(m: int, k: int, rng: np.random.Generator) -> Setting:
     """One arm brings nearly all, by a noisy-OR."""
     chance = np.append(0.7, rng.uniform(0.005, 0.03, m - 1))
     return setting(lambda sets: 1.0 - np.prod(1.0 - chance * sets, axis=1), m, k)
+
+
+def tail(m: int, k: int, rng: np.random.Generator) -> Setting:
+    """A noisy-OR of chances that fall like one over the rank: a few sell much, most hardly any."""
+    chance = rng.permutation(0.4 / np.arange(1.0, m + 1.0))
+    merit = NoisyOr(chance).kshapley(k)
+    return Setting(BinaryNoisyOr(chance), Estimate(merit, np.zeros(m), queries=0))
 
 
 def pairs(m: int, k: int, rng: np.random.Generator) -> Setting:

@@ -14,7 +14,9 @@ from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
 from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder, own_ratios
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
-from evenhand.typing import Floats
+from evenhand.typing import Floats, compiled
+
+TURNS = 20  # until what most arms have in common stands still
 
 
 class Beliefs(NamedTuple):
@@ -23,7 +25,10 @@ class Beliefs(NamedTuple):
     Attributes
     ----------
     spread, spread_arms
-        Standard deviation of worths over their mean, a belief worth so many arms.
+        Scale of worths over their mean, a belief worth so many arms.
+    tails
+        Degrees of freedom of Student's t that worths come from, as a few arms may bring far more
+        than all others: 5 has the kurtosis of exponential ones.
     extra, extra_arms
         The same for what arms lose to saturation beyond their share, over their worth.
     curve
@@ -42,6 +47,7 @@ class Beliefs(NamedTuple):
 
     spread: float = 1.0
     spread_arms: float = 2.0
+    tails: float = 5.0
     extra: float = 0.1
     extra_arms: float = 10.0
     curve: float = 1.0
@@ -55,7 +61,7 @@ BELIEFS = Beliefs()
 
 
 class Hyper(NamedTuple):
-    """What is common to the arms: mean worth, and relative variances of worths and extra losses."""
+    """Common to arms: mean worth, and relative squares of the scales of worths and extra losses."""
 
     centre: float
     spread: float
@@ -153,7 +159,9 @@ def fit(
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre
-    tau = hyper.spread * centre**2
+    weights = np.empty(m)
+    typical = weigh_tails(x, centre, hyper.spread * centre**2, BELIEFS.tails, weights)
+    tau = hyper.spread * centre**2 / weights
     rewards = float(variance.sum()) / m / tau
     held = np.maximum(x, BELIEFS.hold * centre)
     prior = np.empty(2 * m + 1)
@@ -162,7 +170,7 @@ def fit(
     prior[-1] = 1.0 / BELIEFS.curve**2
     information = Information(sums, forecast.reference)
     right = information.score
-    right[:m] += (rewards * (centre - x) + (y - n * x) / own) / variance
+    right[:m] += (rewards * (typical - x) + (y - n * x) / own) / variance
     right[m:-1] -= prior[m:-1] * extra
     right[-1] += prior[-1] * (1.0 - gamma)
     posterior = Posterior(information, prior)
@@ -178,7 +186,8 @@ def fit(
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
     centre = max(float(np.minimum(found, low + 1.0).sum()) / m, 1.0 / (told + 2.0))
     free = float(np.clip(1.0 - variances[0] / tau, 0.0, 1.0).sum())
-    spread = float(((found - centre) ** 2).sum()) / centre**2
+    typical = weigh_tails(found, centre, hyper.spread * centre**2, BELIEFS.tails, weights)
+    spread = float((weights * (found - typical) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
     share = m * held**2 / float((held**2).sum())
     free = float((share * np.clip(1.0 - prior[m:-1] * variances[2], 0.0, 1.0)).sum())
@@ -189,6 +198,24 @@ def fit(
     noise = np.append(noise, more)
     forecast = forecast._replace(worth=worth, extra=extra, gamma=gamma, noise=noise, own=own)
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
+
+
+@compiled
+def weigh_tails(worth: Floats, start: float, square: float, tails: float, weights: Floats) -> float:
+    """Write how much arms far from most count, and return where most are, by Student's t.
+
+    Else one arm that brings far more than all others would leave next to nothing known of these.
+    ``square`` is the squared scale; where most are is looked for from ``start`` on.
+    """
+    centre = start
+    for _ in range(TURNS):
+        total = weighted = 0.0
+        for a in range(len(worth)):
+            weights[a] = (tails + 1.0) / (tails + (worth[a] - centre) ** 2 / square)
+            total += weights[a]
+            weighted += weights[a] * worth[a]
+        centre = weighted / total
+    return centre
 
 
 def _steepest(worth: Floats, variance: Floats, centre: float) -> float:
