@@ -288,17 +288,19 @@ def test_a_change_of_one_arm_is_noticed_and_named():
 
 
 def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
-    after, limits = best(WORTH + 0.15 * (-1.0) ** np.arange(1, 11)), Limits.of
+    after, limits = best(WORTH + 0.19 * (-1.0) ** np.arange(1, 11)), Limits.of
 
     def noticed(seed):
         changes = play(EvenHand.restore(kept()), after, 1000, seed=seed).estimate().changes
         return min((change.queries for change in changes), default=4000), changes
 
-    together = [noticed(seed) for seed in (2, 3, 4)]
+    together = [noticed(seed) for seed in range(2, 8)]
     assert all(len({change.arm for change in changes}) >= 2 for _, changes in together)
     monkeypatch.setattr(Limits, "of", lambda *given: limits(*given)._replace(all=np.inf))
-    for seed, (first, _) in zip((2, 3, 4), together, strict=True):
-        assert first < noticed(seed)[0]
+    later = np.array([noticed(seed)[0] for seed in range(2, 8)])
+    first = np.array([queries for queries, _ in together])
+    assert np.all(first <= later)
+    assert later.mean() > first.mean() + 300
 
 
 def test_no_arm_counts_for_more_among_all_than_it_takes_to_be_noticed_alone(monkeypatch):
