@@ -11,7 +11,7 @@ from benchmarks.deployments import WORLDS, settings
 
 from evenhand import simulate
 from evenhand.datasets import facebook_stand_in
-from evenhand.games import rare_coverage, shop
+from evenhand.games import SetFunction, rare_coverage, shop
 from evenhand.lab.cells import Cell, play, run_cell
 from evenhand.lab.experiments import parse
 from evenhand.lab.games import MAKERS, build_game
@@ -290,6 +290,10 @@ def test_worlds_that_the_model_does_not_describe_are_what_they_say():
     assert together == pytest.approx(sum(each[kinds == kind].max() for kind in set(kinds)))
     one, two, both = value("team", [0], [1], [0, 1])
     assert both == pytest.approx((np.sqrt(one) + np.sqrt(two)) ** 2)
+    chances = np.sort(value("tail", *([a] for a in range(6))))[::-1]
+    assert chances == pytest.approx(0.4 / np.arange(1, 7))
+    game, known = misfits.tail(6, 3, np.random.default_rng(2))
+    np.testing.assert_allclose(known.merit, kshapley(SetFunction(game.value, 6), 3), rtol=1e-12)
 
 
 def test_a_number_is_changed_for_a_while():
@@ -326,3 +330,14 @@ def test_exact_posteriors_are_told_what_the_learner_was():
     np.testing.assert_allclose(found["EvenHand"].estimate, learner.merit, rtol=1e-9)
     apart = [np.abs(one.estimate - found["smooth"].estimate).mean() for one in found.values()]
     assert max(apart) < found["smooth"].stderr.mean()
+
+
+def test_arms_that_do_harm_are_due_nothing_and_claims_about_them_are_judged_as_they_are():
+    (setting,) = settings(WORLDS["weakest"], 5, 1)
+    read = deployments.reading(setting, 4, deployments.factory("even-hand", None), 3000, 0, 5, 1)
+    np.testing.assert_array_equal(read.merit, setting.known.merit)
+    harm = read.merit < -0.05
+    assert harm.any()
+    assert not read.due[harm].any()
+    assert condense([read]).covered == 1.0
+    assert not ((read.low <= 0.0) & (read.high >= 0.0))[harm].all()  # else clipping would not show

@@ -575,7 +575,9 @@ def test_a_negative_merit_is_printed_and_counts_as_nothing(tmp_path, monkeypatch
     game = '{ kind = "harmful:make" }'
     text = TINY.replace('{ kind = "synthetic", m = 5 }', game)
     (cell, *_) = parse(text, "harmful.toml").all_cells()
-    assert run_cell(cell)["merit"] == [0.0, pytest.approx(0.475), 0.0]
+    record = run_cell(cell)
+    assert record["merit"] == pytest.approx([-0.025, 0.475, 0.0])
+    assert record["largest_due"] == pytest.approx(2.0)  # the second is due all
 
 
 def test_a_game_of_ones_own_may_ask_for_what_the_cell_is(tmp_path, monkeypatch):

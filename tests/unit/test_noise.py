@@ -227,9 +227,9 @@ def test_variances_of_weighted_means_go_with_what_noise_is_known_to_be(monkeypat
     assert np.median(scattered()) > 3.0
 
 
-def shares_of_nothing(full, low):
+def shares_of_nothing(full, low, seed=2):
     """What twelve arms are given, relative to an even share, where no reward but 0 ever comes."""
-    learner = EvenHand(12, 3, full=full, rewards=(low, 1), seed=2)
+    learner = EvenHand(12, 3, full=full, rewards=(low, 1), seed=seed)
     while learner.queries < 6000:
         batch = learner.ask()
         learner.tell(batch, np.zeros(batch.sizes.shape))
@@ -240,9 +240,11 @@ def shares_of_nothing(full, low):
 @pytest.mark.parametrize("full", [None, 0.95])
 def test_where_nothing_ever_comes_all_arms_are_alike(monkeypatch, full, low):
     np.testing.assert_allclose(shares_of_nothing(full, low), 1.0, atol=0.05)
-    # negative control: as if it were known how little such rewards scatter
+    # negative control: as if it were known how little such rewards scatter; where most pages are
+    # full it takes some runs until rounding does harm
     monkeypatch.setattr(inference, "all_at_the_ends", lambda singles, low: False)
-    assert np.abs(shares_of_nothing(full, low) - 1.0).max() > 0.5
+    shares = np.array([shares_of_nothing(full, low, seed) for seed in range(2, 7)])
+    assert np.abs(shares - 1.0).max() > 0.5
 
 
 @pytest.mark.parametrize("low", [0.0, -0.3])

@@ -129,7 +129,7 @@ def play(
         "largest_due": float(uncapped.max()),
         "alignment": alignment(merit, run.selections),
         "queries": run.queries,
-        "merit": merit.tolist(),
+        "merit": setting.known.merit.tolist(),
         "selections": run.selections.tolist(),
         "reward": run.reward,
         "seconds": run.seconds,

@@ -30,8 +30,8 @@ class Reading(NamedTuple):
 
     @property
     def due(self) -> Floats:
-        """The fair marginals."""
-        return fair_policy(self.merit, self.k)
+        """The fair marginals; harm, or the noise of an estimate, counts as 0."""
+        return fair_policy(np.maximum(self.merit, 0.0), self.k)
 
     @property
     def misplaced(self) -> float:

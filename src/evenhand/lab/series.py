@@ -67,6 +67,7 @@ def shares_by_rank(
     ids = [cell.id for cell in experiment.cells(panel, line)]
     found = results.filter(pl.col("id").is_in(ids)).sort("replication")
     last = found.filter(pl.col("horizon") == pl.col("horizon").max())
-    tables = [shares(*row) for row in last.select("merit", "selections").iter_rows()]
+    rows = last.select("merit", "selections").iter_rows()
+    tables = [shares(np.maximum(merit, 0.0), selected) for merit, selected in rows]
     merit, selection = [x.merit for x in tables], [x.selection for x in tables]
     return np.mean(merit, axis=0), np.mean(selection, axis=0)

@@ -4,6 +4,7 @@
 merits by the model and those of :mod:`evenhand.learners.free` together.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats, compiled
 
-TURNS = 20  # until what most arms have in common stands still
+HEAVIEST_FIRST = 2.0 ** np.arange(6.0)  # tails that are tried, beside the heaviest
+ROUNDS, TURNS = 3, 5  # until tails, and where most arms are, stand still
 
 
 class Beliefs(NamedTuple):
@@ -27,8 +29,8 @@ class Beliefs(NamedTuple):
     spread, spread_arms
         Scale of worths over their mean, a belief worth so many arms.
     tails
-        Degrees of freedom of Student's t that worths come from, as a few arms may bring far more
-        than all others: 5 has the kurtosis of exponential ones.
+        Fewest degrees of freedom of Student's t that worths come from, as a few arms may bring far
+        more than all others: 5 has the kurtosis of exponential ones. Worths say how many more.
     extra, extra_arms
         The same for what arms lose to saturation beyond their share, over their worth.
     curve
@@ -159,8 +161,7 @@ def fit(
     # a prior worth so many rewards of the arm's own noise: for single arms the mean of a
     # conjugate prior, which after n rewards of 0 falls like 1/n and not below 0
     centre = hyper.centre
-    weights = np.empty(m)
-    typical = weigh_tails(x, centre, hyper.spread * centre**2, BELIEFS.tails, weights)
+    typical, weights = weigh_tails(x, centre, hyper.spread * centre**2)
     tau = hyper.spread * centre**2 / weights
     rewards = float(variance.sum()) / m / tau
     held = np.maximum(x, BELIEFS.hold * centre)
@@ -186,7 +187,7 @@ def fit(
     # one reward of 1 may always be the next: a centre without it would fall to 0 on its own
     centre = max(float(np.minimum(found, low + 1.0).sum()) / m, 1.0 / (told + 2.0))
     free = float(np.clip(1.0 - variances[0] / tau, 0.0, 1.0).sum())
-    typical = weigh_tails(found, centre, hyper.spread * centre**2, BELIEFS.tails, weights)
+    typical, weights = weigh_tails(found, centre, hyper.spread * centre**2)
     spread = float((weights * (found - typical) ** 2).sum()) / centre**2
     spread = _mean_of(spread, free, BELIEFS.spread, BELIEFS.spread_arms)
     share = m * held**2 / float((held**2).sum())
@@ -200,21 +201,54 @@ def fit(
     return Fit(found, posterior, forecast, Hyper(centre, spread, loss), sums.saturation)
 
 
-@compiled
-def weigh_tails(worth: Floats, start: float, square: float, tails: float, weights: Floats) -> float:
-    """Write how much arms far from most count, and return where most are, by Student's t.
+def weigh_tails(worth: Floats, start: float, square: float) -> tuple[float, Floats]:
+    """Where most arms are, and how much each counts (m,), less if far from there: Student's t.
 
     Else one arm that brings far more than all others would leave next to nothing known of these.
-    ``square`` is the squared scale; where most are is looked for from ``start`` on.
+    How heavy the tails are the worths themselves say: degrees of freedom from ``tails`` to 32 times
+    as many, by how likely each makes them. ``square`` is the squared scale; where most are is
+    looked for from ``start`` on.
     """
-    centre = start
-    for _ in range(TURNS):
-        total = weighted = 0.0
-        for a in range(len(worth)):
-            weights[a] = (tails + 1.0) / (tails + (worth[a] - centre) ** 2 / square)
-            total += weights[a]
-            weighted += weights[a] * worth[a]
-        centre = weighted / total
+    degrees = np.multiply(BELIEFS.tails, HEAVIEST_FIRST)
+    weights = np.empty(len(worth))
+    return settle(worth, start, square, degrees, np.empty(len(degrees)), weights), weights
+
+
+@compiled
+def settle(
+    worth: Floats, start: float, square: float, degrees: Floats, chance: Floats, weights: Floats
+) -> float:
+    """Find where most arms are, with chances of the degrees of freedom and weights of the arms."""
+    centre, m = start, len(worth)
+    for _ in range(ROUNDS):
+        best = -np.inf
+        for i in range(len(degrees)):
+            nu = degrees[i]
+            each = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu)
+            chance[i] = m * each
+            for a in range(m):
+                far = (worth[a] - centre) ** 2 / square
+                chance[i] -= 0.5 * (nu + 1.0) * math.log1p(far / nu)
+            best = max(best, chance[i])
+        every = 0.0
+        for i in range(len(degrees)):
+            chance[i] = math.exp(chance[i] - best)
+            every += chance[i]
+        for i in range(len(degrees)):
+            chance[i] /= every
+        for _ in range(TURNS):
+            for a in range(m):
+                weights[a] = 0.0
+            for i in range(len(degrees)):
+                most, nu = chance[i] * (degrees[i] + 1.0), degrees[i]
+                for a in range(m):
+                    weights[a] += most / (nu + (worth[a] - centre) ** 2 / square)
+            total = weighted = 0.0
+            for a in range(m):
+                weight = weights[a]
+                total += weight
+                weighted += weight * worth[a]
+            centre = weighted / total
     return centre
 
 
