@@ -47,7 +47,7 @@ def play(watch: bool = True) -> tuple[list[float], evenhand.Run, list[np.ndarray
         if len(shares) % 20 == 0:
             lives.append(learner.estimate().diagnostics.half_life)
 
-    run = evenhand.simulate(learner, shop(), YEAR, seed=2, late=200, watch=note)  # visitors
+    run = evenhand.simulate(learner, shop(), YEAR, seed=2, late=200, watch=note)
     return lives, run, shares
 
 

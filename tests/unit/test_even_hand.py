@@ -274,6 +274,36 @@ def test_an_arm_that_brings_nearly_all_bounds_the_curvature(monkeypatch):
     assert np.mean([played(seed)[0] for seed in range(4)]) > 2.5
 
 
+def test_the_curvature_is_bounded_by_the_mean_worth_and_by_what_the_worthiest_is_surely_worth():
+    worth, variance = np.array([0.1, 0.7, 0.5]), np.array([0.0, 0.01, 0.0])
+    assert inference._steepest(worth, variance, 0.4) == pytest.approx(0.95 / 0.5)  # 0.7 - 2 * 0.1
+    assert inference._steepest(worth, 4.0 * variance, 0.6) == pytest.approx(0.95 / 0.6)
+
+
+def test_where_most_arms_do_harm_a_few_that_do_not_are_known_as_well(monkeypatch):
+    """Most worths are held at 0 then, and the scale is that of distances from there."""
+    worth = np.append(0.5, np.full(9, -0.4))
+
+    def off(seed):
+        learner, rng = EvenHand(10, 3, rewards=(-3, 3), seed=seed), np.random.default_rng(seed)
+        while learner.queries < 400:
+            batch = learner.ask()
+            held = np.where(batch.orders >= 0, worth[batch.orders], 0.0)
+            sums = np.take_along_axis(held.cumsum(axis=1), batch.sizes - 1, axis=1)
+            learner.tell(batch, sums + rng.normal(0.0, 0.2, sums.shape))
+        return np.sqrt(np.mean((learner.merit - worth) ** 2))
+
+    assert np.mean([off(seed) for seed in range(4)]) < 0.06
+    weigh = inference.weigh_tails
+
+    def anywhere(worth, start, square):  # negative control: most may be below 0
+        centre, weights = weigh(worth + 10.0, start + 10.0, square)
+        return centre - 10.0, weights
+
+    monkeypatch.setattr(inference, "weigh_tails", anywhere)
+    assert np.mean([off(seed) for seed in range(4)]) > 0.12
+
+
 def told_alone(rewards):
     """Evidence of single arms with these rewards (m, n)."""
     m, n = rewards.shape
@@ -302,6 +332,24 @@ def test_worths_of_single_arms_are_conjugate_means():
     np.testing.assert_array_equal(after.own, 1.0)  # their mean says how they scatter
     expected = (n0 * 0.5 + rewards.sum(axis=1)) / (n0 + 30)  # all arms being at 1/2 before
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_scale_of_worths_is_that_of_equation_8():
+    rewards = np.random.default_rng(8).random((9, 30)) < np.linspace(0.05, 0.6, 9)[:, None]
+    told = told_alone(rewards.astype(float))
+    start = told.forecast._replace(worth=np.linspace(0.1, 0.5, 9))
+    before = inference.Hyper(0.3, 0.1, 0.01)
+    kept = Kept(told.orders.astype(np.int64), np.empty((0, 4)), np.zeros((9, 2)))
+    sums = told.told, told.singles, np.zeros(9), told.sums, kept, told.sums
+    found, posterior, _, after, _ = inference.fit(*sums, start, before, 0.0)
+    assert after.centre == pytest.approx(found.mean())
+    square = before.spread * before.centre**2
+    _, weights = inference.weigh_tails(start.worth, before.centre, square)
+    free = (1.0 - weights * posterior.variances[0] / square).sum()
+    most, weights = inference.weigh_tails(found, after.centre, before.spread * after.centre**2)
+    squares = (weights * (found - most) ** 2).sum() / after.centre**2
+    assert after.spread == pytest.approx((squares + 2 * 1.0**2) / (free + 2))
+    assert np.ptp(weights) > 0.1  # else they would not matter
 
 
 @pytest.mark.parametrize("beyond", [[], [0.11, 0.13], [0.7, 0.9]])

@@ -32,7 +32,7 @@ from evenhand.lab.paper.differences import Comparison, Differences, write_differ
 from evenhand.lab.paper.experiments import load_preset, preset_names
 from evenhand.lab.paper.report import write_report
 from evenhand.lab.runner import cluster, local, run_missing
-from evenhand.lab.series import mean, series, spread
+from evenhand.lab.series import mean, series, shares_by_rank, spread
 from evenhand.lab.store import SCHEMA, Store
 from evenhand.learners import Learner
 from evenhand.randomness.streams import stream
@@ -574,10 +574,16 @@ def test_a_negative_merit_is_printed_and_counts_as_nothing(tmp_path, monkeypatch
     assert "negative merits count as 0 in the policy: 0\n" in done.output
     game = '{ kind = "harmful:make" }'
     text = TINY.replace('{ kind = "synthetic", m = 5 }', game)
-    (cell, *_) = parse(text, "harmful.toml").all_cells()
+    experiment = parse(text, "harmful.toml")
+    (cell, *_) = experiment.all_cells()
     record = run_cell(cell)
     assert record["merit"] == pytest.approx([-0.025, 0.475, 0.0])
     assert record["largest_due"] == pytest.approx(2.0)  # the second is due all
+    kept = {"id": cell.id, "replication": 1, "horizon": cell.horizon}
+    kept |= {name: record[name] for name in ("merit", "selections")}
+    (panel, *_), (line, *_) = experiment.panels, experiment.panels[0].lines
+    merit, _ = shares_by_rank(pl.DataFrame([kept]), experiment, panel, line)
+    assert merit == pytest.approx([1.0, 0.0, 0.0])
 
 
 def test_a_game_of_ones_own_may_ask_for_what_the_cell_is(tmp_path, monkeypatch):

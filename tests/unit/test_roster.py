@@ -1,5 +1,6 @@
 """Arms that join, leave and pause: estimates by enumeration, and learners against a plain list."""
 
+from dataclasses import replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -265,6 +266,30 @@ def test_a_newcomer_starts_with_an_even_share_but_for_terms():
     assert learner.marginals[0] >= 0.6 - 1e-9
     assert learner.marginals[2] <= 0.1 + 1e-9
     assert learner.marginals.sum() == pytest.approx(4)
+
+
+@pytest.mark.parametrize("kind", [EvenHand, FullSets])
+def test_rows_from_before_and_after_a_leave_may_be_told_at_once_in_any_order(kind):
+    """What is told at once teaches what it does one by one, and rows of the arm that left close."""
+    game = GAMES["noisy-or"]
+    apart, at_once = (play(kind(12, 4, seed=1), game, 60) for _ in range(2))
+    batches = {}
+    for learner in (apart, at_once):
+        out = [learner.ask(5) for _ in range(6)]
+        learner.retire(3)
+        out += [learner.ask(5) for _ in range(6)]
+        batches[learner] = out
+    rewards = [np.random.default_rng(i).random(len(b.sizes)) for i, b in enumerate(batches[apart])]
+    for batch, some in zip(batches[apart], rewards, strict=True):
+        apart.tell(batch, some)
+    newest_first, told = batches[at_once][::-1], rewards[::-1]
+    parts = {
+        name: np.concatenate([getattr(batch, name) for batch in newest_first])
+        for name in ("orders", "sizes", "times", "index")
+    }
+    at_once.tell(replace(newest_first[0], **parts), np.concatenate(told))
+    assert apart.ledger.n_left == at_once.ledger.n_left > 0
+    np.testing.assert_allclose(at_once.merit, apart.merit, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", LEARNERS)

@@ -98,7 +98,7 @@ def log_shares(eta: float) -> tuple[float, float]:
 
 @compiled
 def weigh_mixed(marginals: Floats, eta: float, rows: Ints, times: Floats) -> Floats:
-    """Importance weights of rows that the design draws so many times as often as uniform sets."""
+    """Importance weights of full rows that the design draws so many times as often as uniform."""
     (n, k), m = rows.shape, len(marginals)
     weights = np.empty((n, k))
     for i in range(n):

@@ -90,8 +90,8 @@ def by_recursion(p: Floats, q: Floats, k: int, pi: Floats, rest: Floats) -> floa
         p, q, k, pi, rest = q, p, m - k, rest, pi
     n_pairs = (m + 1) // 2
     # forward[i, j]: chance of j heads among the first i pairs
-    forward = np.empty((n_pairs + 1, max(k, 1) + 1))
-    for j in range(k + 1):
+    forward = np.empty((n_pairs + 1, max(k, 1) + 1))  # two columns at least: both are written
+    for j in range(forward.shape[1]):
         forward[0, j] = j == 0
     for i in range(n_pairs):
         none, second, first, both = _pair(p, q, i)

@@ -220,7 +220,7 @@ def as_rows(numbers: Ints) -> RowNumbers:
 
 @compiled
 def count_up(numbers: Ints) -> bool:
-    """Whether each number is the one before and one."""
+    """Whether each number is one more than the one before."""
     wrong = 0  # a loop without jumps: several numbers at a time
     for i in range(1, len(numbers)):
         wrong += numbers[i] != numbers[i - 1] + 1

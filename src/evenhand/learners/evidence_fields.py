@@ -7,13 +7,13 @@ from evenhand.typing import Floats, Shorts
 
 def fields(m: int, k: int) -> Fields:
     """What evidence remembers."""
-    number, at_least_0 = Field(-1e300, 1e300), Field(0.0, 1e300)
+    number, above_0 = Field(-1e300, 1e300), Field(1e-12, 1e300)
     cells = "singles weighted together cells curve saturation scatter expected extra"
     return {
         **dict.fromkeys(cells.split(), number),
-        **dict.fromkeys(("weight", "spread", "extra_spread"), at_least_0),
+        "weight": Field(0.0, 1e300),
         "noise": Field(0.0, 1e300, (ANY,), _noise),
-        **dict.fromkeys(("worth", "reference", "own", "centre"), Field(1e-12, 1e300)),
+        **dict.fromkeys(("worth", "reference", "own", "centre", "spread", "extra_spread"), above_0),
         "met": number,
         "merit": number,
         "variance": Field(0.0),

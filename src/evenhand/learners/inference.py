@@ -17,7 +17,7 @@ from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
 from evenhand.typing import Floats, compiled
 
-HEAVIEST_FIRST = 2.0 ** np.arange(6.0)  # tails that are tried, beside the heaviest
+LIGHTER = 2.0 ** np.arange(6.0)  # tails that are tried: times the fewest degrees of freedom
 ROUNDS, TURNS = 3, 5  # until tails, and where most arms are, stand still
 
 
@@ -206,10 +206,10 @@ def weigh_tails(worth: Floats, start: float, square: float) -> tuple[float, Floa
 
     Else one arm that brings far more than all others would leave next to nothing known of these.
     How heavy the tails are the worths themselves say: degrees of freedom from ``tails`` to 32 times
-    as many, by how likely each makes them. ``square`` is the squared scale; where most are is
-    looked for from ``start`` on.
+    as many, by how likely each makes them. ``square`` is the squared scale; the search starts at
+    ``start``. Where most arms do harm, most are at 0: worths are held above it.
     """
-    degrees = np.multiply(BELIEFS.tails, HEAVIEST_FIRST)
+    degrees = np.multiply(BELIEFS.tails, LIGHTER)
     weights = np.empty(len(worth))
     return settle(worth, start, square, degrees, np.empty(len(degrees)), weights), weights
 
@@ -248,7 +248,7 @@ def settle(
                 weight = weights[a]
                 total += weight
                 weighted += weight * worth[a]
-            centre = weighted / total
+            centre = max(weighted / total, 0.0)
     return centre
 
 

@@ -335,7 +335,7 @@ def add_part(
     due: Floats, given: Floats, share: Floats, before: Ints, after: Ints, part: int, queries: int
 ) -> None:
     """Add what arms were due and got in a part of the queries between two counts."""
-    fraction = part / queries
+    fraction = part / max(queries, 1)
     for a in range(len(due)):
         due[a] += part * share[a]
         given[a] += fraction * (after[a] - before[a])

@@ -115,7 +115,7 @@ class _GpuArcs:
     def spread(self, orders: Ints, sizes: Ints, keys: Words, coupled: bool) -> NDArray[Any]:
         """How many nodes each prefix reaches (n * s): one copy in, one launch, one copy out.
 
-        Where they are few, a copy takes longer than to fetch and bring them one by one.
+        Where they are few, a copy takes longer than for the GPU to read and write them in place.
         """
         (n, k), s = orders.shape, sizes.shape[1]
         if n * s == 0:
@@ -244,12 +244,11 @@ def pack(keys: Words, orders: Ints, sizes: Ints, words: Words, arms: NDArray[Any
     """Write keys, and orders and then sizes as short integers, to where the GPU is sent from."""
     for i in range(len(keys)):
         words[i] = keys[i]
-    several, behind = orders.reshape(-1), arms[orders.size :]
-    for i in range(len(several)):
-        arms[i] = several[i]
-    several = sizes.reshape(-1)
-    for i in range(len(several)):
-        behind[i] = several[i]
+    members, counts, behind = orders.reshape(-1), sizes.reshape(-1), arms[orders.size :]
+    for i in range(len(members)):
+        arms[i] = members[i]
+    for i in range(len(counts)):
+        behind[i] = counts[i]
 
 
 @compiled
