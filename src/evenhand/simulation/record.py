@@ -174,7 +174,7 @@ class Record:
         inside = self.marks[len(self.regret) : self.marks.searchsorted(end, "right")]
         before, self._counted = self._counted, self._counts()
         if self.windows is not None:
-            self.windows.add(before, self._counted, self.share, self.at, end, inside)
+            self.windows.add(self._counted - before, self.share, self.at, end, inside)
         if self.merit is not None and len(inside):
             self.merit += [self._by_id(self.learner.merit, np.nan)] * len(inside)
         if isinstance(loss, float):
@@ -251,14 +251,13 @@ class Windows:
         self.due, self.given = list[Floats](), list[Floats]()
         self._due, self._given, self._length = np.zeros(m), np.zeros(m), 0
 
-    def add(
-        self, before: Ints, after: Ints, share: Floats, start: int, end: int, marks: Ints
-    ) -> None:
+    def add(self, counts: Ints, share: Floats, start: int, end: int, marks: Ints) -> None:
         """Add a batch asked between two times, closing a window at every mark."""
         queries = end - start
         for stop in [*marks.tolist(), end]:
             part, start = stop - start, stop
-            add_part(self._due, self._given, share, before, after, part, queries)
+            self._due += part * share
+            self._given += part / queries * counts
             self._length += part
             if len(marks) and stop == marks[0]:
                 self._close()
@@ -328,14 +327,3 @@ def add_losses(
             at += times[i]
             total += times[i] * one
     return total
-
-
-@compiled
-def add_part(
-    due: Floats, given: Floats, share: Floats, before: Ints, after: Ints, part: int, queries: int
-) -> None:
-    """Add what arms were due and got in a part of the queries between two counts."""
-    fraction = part / max(queries, 1)
-    for a in range(len(due)):
-        due[a] += part * share[a]
-        given[a] += fraction * (after[a] - before[a])
