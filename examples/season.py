@@ -37,7 +37,10 @@ def shop() -> ComeAndGo:
 
 
 def play(watch: bool = True) -> tuple[list[float], evenhand.Run, list[np.ndarray]]:
-    """Let a learner fill the window: half-lives of what it knew now and then, the run, shares."""
+    """Let a learner fill the window, told of purchases 200 visitors late.
+
+    Returns half-lives of what it knew, now and then, and shares drawn by besides.
+    """
     terms, shares, lives = Terms(floors=FLOOR, unit="shares"), list[np.ndarray](), list[float]()
     learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=2)
 
@@ -66,9 +69,7 @@ def main() -> None:
     print(f"the nuts at first: {first:.1%}, an even share is {1 / 9:.1%}")
     print(f"least share in any query: {min(share.min() for share in shares):.1%}")
     print(f"off what is due: {run.regret[-1] / (2 * PLACES * YEAR):.1%} of all places")
-    life = min(lives)  # infinite where arms that changed were noticed one by one
-    when = f"half after {life:.0f} visitors" if life < np.inf else "in full all year"
-    print(f"when it faded fastest, what was known counted {when}")
+    print(f"what is known counted half after {min(lives):.0f} visitors, when it faded fastest")
     for path in sys.argv[1:]:
         figure = Figure(figsize=(8.4, 4.0), layout="constrained")
         plot.course(run, arms=SOME, ax=figure.subplots())
