@@ -27,6 +27,7 @@ from evenhand.checks import ROWS
 from evenhand.exchange import Rows, SetPlan
 from evenhand.exchange.fields import COUNT, Field, Fields
 from evenhand.exchange.plan import by_size
+from evenhand.products import product
 from evenhand.subsets.combinations import mean_products
 from evenhand.theory import band_weight, largest_term
 from evenhand.typing import Floats, Ints, compiled
@@ -92,7 +93,7 @@ def scaled_forecast(
     with_arm = (1.0 - left[:, None] * mean_products(left, k)) / gamma
     mean, share = with_arm.mean(axis=0), scale / k
     share[:-1] *= m / (m - np.arange(1.0, k))
-    merit = with_arm @ share - float(mean[:-1] @ share[:-1])
+    merit = product(with_arm, share) - float(mean[:-1] @ share[:-1])
     return held, gamma, scale, merit
 
 
@@ -139,10 +140,10 @@ def totals(sums: Floats) -> tuple[Floats, Floats]:
     outside[-1] = 0.0
     every = sums.sum(axis=1) / size[:, None]  # each set of r stands in r cells
     # terms of sets with an arm are larger by 1 than those of the others
-    first = factor @ sums[:, :, 0] + (factor * outside) @ every[:, 0]
+    first = product(factor, sums[:, :, 0]) + (factor * outside) @ every[:, 0]
     inside, square = factor**2 * (1.0 + outside) ** 2, factor**2 * outside**2
     without = np.maximum(every[:, 1:] - sums[:, :, 1], 0.0)
-    return first, inside @ sums[:, :, 1] + square @ without
+    return first, product(inside, sums[:, :, 1]) + product(square, without)
 
 
 def deviation(squares: Floats, reach: float, log: float) -> Floats:
@@ -199,7 +200,8 @@ class Band:
 
     def __init__(self, m: int, k: int, sizes: Floats, low: float = 0.0, since: int = 0) -> None:
         self.m, self.k, self.sizes, self.low, self.since = m, k, sizes, low, since
-        self.sums, self.mass, self.count = np.zeros((k, m, 2)), 0.0, 0
+        self.sums = np.full((k, m, 2), 0.0)  # fetched now, as in Evidence
+        self.mass, self.count = 0.0, 0
         self.last, self.merit, self.share, self.before = -1, np.zeros(m), 0.0, np.zeros(m)
         self.reach = largest_term(m, sizes)
         self._terms: tuple[SetPlan, Terms] | None = None  # of the plan absorbed last

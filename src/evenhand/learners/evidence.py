@@ -66,7 +66,8 @@ class Evidence:
 
     def __init__(self, m: int, k: int, low: float = 0.0) -> None:
         self.m, self.k, self.low = m, k, low
-        self.singles, self.weighted = np.zeros((m, 5)), np.zeros((k - 1, m, 4))
+        # full, not zeros: of many arms, memory is fetched now and not while rewards are told
+        self.singles, self.weighted = np.full((m, 5), 0.0), np.full((k - 1, m, 4), 0.0)
         self.told, self.due, self.faded, self.largest = 0, 0, 0, 1.0
         short = np.int16 if m < 2**15 else np.int32
         nobody = np.zeros((0, k), short), np.zeros(0, np.float32)
@@ -75,7 +76,7 @@ class Evidence:
         self.merit, self.variance = np.full(m, 0.5), np.full(m, np.inf)
         self._add(Sums.blank(m, k))
         self._use(Forecast.blank(m, k), Hyper.blank())
-        self.together = np.zeros((m, 3))
+        self.together = np.full((m, 3), 0.0)
         self.carried, self.start = np.zeros((0, m, 4)), np.zeros(m)
         self.away = np.zeros((0, columns.width(k)))
         self._found: Conclusions | None = None

@@ -6,6 +6,7 @@ import numpy as np
 
 from evenhand.learners.model import EDGE, Forecast, binary_variance
 from evenhand.learners.smoothing import smooth
+from evenhand.products import product
 from evenhand.typing import Floats, compiled, part
 
 Totals = tuple[float, float]
@@ -142,7 +143,7 @@ def _together(mean: Floats, variance: Floats, left: float) -> tuple[Floats, Floa
     mean -= mean.mean(axis=1, keepdims=True)
     mean *= scale
     variance *= scale**2
-    merit, spread = total / k + share @ mean, share**2 @ variance
+    merit, spread = total / k + product(share, mean), product(share**2, variance)
     smoother, less = merit.copy(), spread.copy()
     known = np.flatnonzero(np.isfinite(spread) & (variance > 0.0).all(axis=0))
     if 2 < k < m and len(known):

@@ -91,7 +91,7 @@ class Sums(NamedTuple):
     @classmethod
     def blank(cls, m: int, k: int) -> "Sums":
         """Of no sets."""
-        cells = np.zeros((m, 5 + 2 * DIRECTIONS))
+        cells = np.full((m, 5 + 2 * DIRECTIONS), 0.0)  # fetched now, as in Evidence
         return cls(cells, np.zeros(2), np.zeros((k, 2)), np.zeros(5), np.zeros(2))
 
     @property

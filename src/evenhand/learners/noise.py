@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from evenhand.products import product
 from evenhand.typing import Floats
 
 PSEUDO = 4.0  # rewards of 0/1 kind that the curve starts from
@@ -74,5 +75,5 @@ def louder(own: Floats, held: Floats, noise: Floats, scatter: Floats) -> float:
     squared surprises are compared with the curve as it is now.
     """
     curve = noise[0] * scatter[0] + noise[1] * scatter[1]
-    expected = float(held @ own) * float(curve)
+    expected = float(product(held, own)) * float(curve)
     return max(1.0, float(scatter[3] * held.sum()) / expected) if expected > 0.0 else 1.0

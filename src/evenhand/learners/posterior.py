@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.learners.model import DIRECTIONS, Merits, Sums, times
+from evenhand.products import product
 from evenhand.typing import Floats, Ints, compiled, part
 
 TINY = 1e-300
@@ -83,7 +84,7 @@ class Information:
         """Its products with them (4, 2m + 1)."""
         cells, m, along = self.sums.cells, self.m, np.empty((DIRECTIONS, 2 * self.m + 1))
         along[:, :m], along[:, m:-1] = self.up * cells[:, 5::2].T, self.up * cells[:, 6::2].T
-        along[:, -1] = self.directions[:, :-1] @ along[3, :-1]
+        along[:, -1] = product(self.directions[:, :-1], along[3, :-1])
         along[3, -1] = self.matrix.curve
         return along
 
@@ -186,14 +187,15 @@ class Posterior:
         base[:m] = own[0, :, None] * sides[:m] + own[1, :, None] * sides[m:-1]
         base[m:-1] = own[1, :, None] * sides[:m] + own[2, :, None] * sides[m:-1]
         base[-1] = alone * sides[-1]
-        together: Floats = core + sides.T @ base
+        together: Floats = core + product(sides.T, base)
         self.matrix = Matrix(own, alone, base, -np.linalg.inv(together).astype(np.float64))
 
     @cached_property
     def variances(self) -> Floats:
         """Of the arms (3, m): of x, of x with eta, and of eta."""
         m, (blocks, _, sides, core) = self.m, self.matrix
-        x, eta, by_x, by_eta = sides[:m], sides[m:-1], sides[:m] @ core, sides[m:-1] @ core
+        x, eta = sides[:m], sides[m:-1]
+        by_x, by_eta = product(x, core), product(eta, core)
         pairs = (by_x, x), (by_x, eta), (by_eta, eta)
         # einsum, as a sum over a short axis takes three times as long
         return blocks + np.array([np.einsum("ij,ij->i", one, other) for one, other in pairs])
@@ -204,7 +206,7 @@ class Posterior:
         The latter are variances (3, m): of x, of x with eta, of eta.
         """
         m, (_, curve, sides, core) = self.m, self.matrix
-        ridge = sides @ (core @ sides[-1])
+        ridge = product(sides, core @ sides[-1])
         ridge[-1] += curve
         x, eta, all = ridge[:m], ridge[m:-1], ridge[-1]
         left = self.variances - np.array([x * x, x * eta, eta * eta]) / all
@@ -220,11 +222,11 @@ class Posterior:
         jx, je = dx * xx + de * xe, dx * xe + de * ee
         square = dx * jx + de * je + 2.0 * (ux * jx + ue * je) + bend * bend * curve
         square += ux * ux * xx.sum() + 2.0 * ux * ue * xe.sum() + ue * ue * ee.sum()
-        inner = core @ low
+        inner = product(core, low)
         tx, te = dx + ux.sum(), de + ue.sum()
         vx, ve = xx * tx + xe * te, xe * tx + ee * te
         shared = dx * vx + de * ve + ux * vx.sum() + ue * ve.sum() + bend * curve * bend.sum()
-        return square + (low * inner).sum(axis=0), shared + low.sum(axis=1) @ inner
+        return square + (low * inner).sum(axis=0), shared + product(low.sum(axis=1), inner)
 
 
 @compiled

@@ -50,6 +50,7 @@ from evenhand.learners.moves import (
 from evenhand.learners.pairs import ROOM, Pairs
 from evenhand.learners.rates import Rates
 from evenhand.learners.stretches import joined, merged, next_ends
+from evenhand.products import product
 from evenhand.typing import Floats, Ints, Singles
 
 ROUNDS = 5  # queries per arm between two glances
@@ -180,7 +181,7 @@ class Watch:
         alone = evidence.singles[:, :3] - self.alone_mark
         company = _in_company(evidence) - self.company_mark
         # surprises of all sizes have about the same mean; what is expected is that of any size
-        company[:, 4] += company[:, 3] * (self.mix @ evidence.expected)
+        company[:, 4] += company[:, 3] * product(self.mix, evidence.expected)
         if evidence.keeping:  # the forecast is found anew from all larger sets at every renewal
             company[:] = 0.0
         return alone, company
