@@ -93,6 +93,7 @@ print(beside() - before)
 """
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: BLAS has no threads")
 def test_a_learner_of_many_arms_keeps_one_core_busy():
     """And with numpy's own products more than one: else this test would see nothing."""
 
