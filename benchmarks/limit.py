@@ -30,7 +30,7 @@ from evenhand.lab.games import build_game
 from evenhand.lab.ratios import log_ratio
 from evenhand.learners import EvenHand
 from evenhand.learners.evidence import Evidence
-from evenhand.learners.free import Free
+from evenhand.learners.free import free_merits
 from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.intake import Means, add_rewards
 from evenhand.learners.model import Forecast
@@ -143,7 +143,7 @@ class KnownValues(Evidence):
         self.largest = max(self.largest, largest)
 
     def _conclude(self) -> Conclusions:
-        free = self._free(self.forecast)[0]
+        free = free_merits(*self._means(self.forecast), self.forecast).merit
         unknown = np.full(self.m, np.nan)  # variances: there is no model of noise
         hyper = Hyper(self.centre, self.spread, self.extra_spread)
         return Conclusions(free, unknown, free, unknown, free, unknown, free, self.forecast, hyper)
@@ -170,12 +170,12 @@ class BesideModel(Evidence):
         super().absorb(rows, rewards)
         self.beside.absorb(rows, rewards)
 
-    def _free(self, forecast: Forecast) -> Free:
+    def _means(self, forecast: Forecast) -> tuple[Floats, Floats]:
         """Those over the truth, with the variances that the learner's own have."""
         own = self.weighted
         self.weighted = own.copy()
         self.weighted[:, :, 1] = self.beside.weighted[:, :, 1]
-        found = super()._free(forecast._replace(expected=self.beside.truth.expected))
+        found = super()._means(forecast._replace(expected=self.beside.truth.expected))
         self.weighted = own
         return found
 

@@ -21,16 +21,16 @@ def product(left: Floats, right: Floats) -> Floats:
     >>> product(np.ones((2, 100_000)), np.ones(100_000))
     array([100000., 100000.])
     """
-    lengths = [len(left) if left.ndim == 2 else 1, len(right), *right.shape[1:]]
-    axis = int(np.argmax(lengths))
-    longest = lengths[axis]
-    step = min(LONGEST, max(1, MOST * longest // max(1, np.prod(lengths))))
-    if longest <= step:
+    columns = right.shape[1] if right.ndim == 2 else 1
+    if left.size * columns <= MOST and max(*left.shape, columns) <= LONGEST:
         result: Floats = left @ right
         return result
-    parts = [slice(start, start + step) for start in range(0, longest, step)]
+    lengths = [len(left) if left.ndim == 2 else 1, len(right), columns]
+    axis = int(np.argmax(lengths))
+    step = min(LONGEST, max(1, MOST * lengths[axis] // max(1, left.size * columns)))
+    parts = [slice(start, start + step) for start in range(0, lengths[axis], step)]
     if axis == 0:
         return np.concatenate([left[rows] @ right for rows in parts])
     if axis == 2:
-        return np.concatenate([left @ right[:, columns] for columns in parts], axis=-1)
+        return np.concatenate([left @ right[:, part] for part in parts], axis=-1)
     return np.sum([left[..., both] @ right[both] for both in parts], axis=0)

@@ -15,6 +15,7 @@ from evenhand.games import BestMember, Carrier, NoisyOr, SetFunction, restrict, 
 from evenhand.games.noise import Bernoulli
 from evenhand.learners import ETCG, URS, EvenHand, FullSets, GapE, IWKSVFair
 from evenhand.learners.evidence import Evidence
+from evenhand.learners.free import free_merits
 from evenhand.learners.inference import Hyper
 from evenhand.learners.model import expectations
 from evenhand.learners.posterior import Information
@@ -77,7 +78,7 @@ def evidence_of(m, seed, k=K):
 
 
 def free(evidence):
-    return evidence._free(evidence.forecast).merit
+    return free_merits(*evidence._means(evidence.forecast), evidence.forecast)
 
 
 NOBODY = np.zeros(0, np.int64)
@@ -93,8 +94,8 @@ def test_after_a_leave_sets_told_late_give_the_merits_of_those_who_stay(gone, se
     places = np.full(M, -1)
     places[stay] = np.arange(len(stay))
     evidence.absorb_late(*all_rows(game, seed, places, gone))
-    np.testing.assert_allclose(free(evidence), exact(restrict(game, stay), K), atol=1e-9)
-    assert np.abs(free(evidence) - exact(game, K)[stay]).max() > 0.01  # another game before
+    np.testing.assert_allclose(free(evidence).merit, exact(restrict(game, stay), K), atol=1e-9)
+    assert np.abs(free(evidence).merit - exact(game, K)[stay]).max() > 0.01  # another game before
 
 
 def forecast_of(forecast, met, members):
@@ -157,9 +158,9 @@ def test_after_a_join_the_present_forecast_supplies_the_rest(gone, late):
         before.absorb(*all_rows(first, 1, None, gone))
         before.rearrange(source, NOBODY)
     naive = naive_means(before, game, [*old, 5], old, forecast)
-    np.testing.assert_allclose(free(before), merits_of(naive), atol=1e-9)
-    assert np.isinf(before._free(before.forecast).variance[-1])
-    assert np.isfinite(before._free(before.forecast).variance[:-1]).all()
+    np.testing.assert_allclose(free(before).merit, merits_of(naive), atol=1e-9)
+    assert np.isinf(free(before).variance[-1])
+    assert np.isfinite(free(before).variance[:-1]).all()
 
 
 @pytest.mark.parametrize("keeping", [1, 0])

@@ -130,7 +130,7 @@ class EvenHand(TermedLearner[SetPlan]):
     """
 
     name = "even-hand"
-    trajectory = 14
+    trajectory = 15
     evidence: Evidence
 
     def __init__(

@@ -18,11 +18,12 @@ import numpy as np
 from evenhand.exchange import Rows
 from evenhand.learners import columns, inference, model
 from evenhand.learners.accounting import Counted
-from evenhand.learners.free import Free, free_merits, renoise
+from evenhand.learners.free import free_merits, means_by_size, renoise
 from evenhand.learners.inference import Conclusions, Hyper
 from evenhand.learners.intake import Means, add_rewards, linearised
 from evenhand.learners.model import Forecast, Kept, Sums
 from evenhand.learners.posterior import Information
+from evenhand.learners.slopes import slopes
 from evenhand.typing import Bools, Floats, Ints, Shorts, Singles
 
 BLOCK = 2**13  # rows taken in at a time: what is seen of them then stays in the cache
@@ -370,7 +371,11 @@ class Evidence:
             forecast.worth, forecast.extra, forecast.gamma, met, found
         )
         forecast = forecast._replace(expected=expected, met=met, edge=self._edge())
-        return inference.weigh(forecast, hyper, merits, posterior, self._free(forecast))
+        means, noise = self._means(forecast)
+        believed = inference.BELIEFS.curve
+        shape = slopes(means, noise, forecast, posterior.variances[0], believed)
+        free = free_merits(means, noise, forecast)
+        return inference.weigh(forecast, hyper, merits, posterior, shape, free)
 
     def _edge(self) -> Floats:
         """Half a reward, of so many per arm since it began; 0 while sets can be looked at anew."""
@@ -387,9 +392,10 @@ class Evidence:
             fit = fit._replace(forecast=fit.forecast._replace(reference=fit.forecast.worth))
         return fit
 
-    def _free(self, forecast: Forecast) -> Free:
-        means, noises = (self.weighted, self.carried), (forecast, self.forecast)
-        return free_merits(self.singles, *means, *noises, self.low, inference.BELIEFS.few)
+    def _means(self, forecast: Forecast) -> tuple[Floats, Floats]:
+        """Means of the sets of each size with an arm, without a model, and their variances."""
+        sums, noises = (self.weighted, self.carried), (forecast, self.forecast)
+        return means_by_size(self.singles, *sums, *noises, self.low, inference.BELIEFS.few)
 
 
 def warm() -> None:

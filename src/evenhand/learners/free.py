@@ -33,7 +33,7 @@ class Free(NamedTuple):
     level_variance: float
 
 
-def free_merits(
+def means_by_size(
     singles: Floats,
     weighted: Floats,
     carried: Floats,
@@ -41,11 +41,12 @@ def free_merits(
     before: Forecast,
     low: float,
     few: float,
-) -> Free:
-    """Merits for which the forecast need not be right.
+) -> tuple[Floats, Floats]:
+    """Means (k, m) of the sets of each size with an arm, and their variances.
 
-    ``weighted`` and ``carried`` are as in :class:`~evenhand.learners.evidence.Evidence`: rewards in
-    the latter go with the forecast of now, and variances of both were taken in with that before.
+    What is expected, with infinite variance, where an arm was not seen. ``weighted`` and
+    ``carried`` are as in :class:`~evenhand.learners.evidence.Evidence`: rewards in the latter go
+    with the forecast of now, and variances of both were taken in with that before.
     """
     k, m = now.expected.shape
     mean, variance = now.expected.copy(), np.full((k, m), np.inf)
@@ -55,7 +56,12 @@ def free_merits(
     np.divide(singles[:, 1], n, out=mean[0], where=alone)
     np.divide(now.own * noise * (n + few), n * n, out=variance[0], where=alone)
     fill_larger(weighted, carried, now, before, low, few, mean, variance)
-    level = _level(mean[-1], now.expected[-1], variance[-1], k)
+    return mean, variance
+
+
+def free_merits(mean: Floats, variance: Floats, now: Forecast) -> Free:
+    """Merits for which the forecast need not be right, from means by size, written over."""
+    level = _level(mean[-1], now.expected[-1], variance[-1], len(mean))
     left = 1.0 - now.gamma * float(now.worth.mean())
     return Free(*_together(mean, variance, left), *level)
 

@@ -15,6 +15,7 @@ from evenhand.learners.free import Free
 from evenhand.learners.model import Forecast, Kept, Merits, Sums, binary_variance
 from evenhand.learners.noise import all_at_the_ends, both_ends, curve_of, louder, own_ratios
 from evenhand.learners.posterior import NOTHING, Information, Posterior, refine
+from evenhand.learners.slopes import Slopes
 from evenhand.typing import Floats, compiled
 
 LIGHTER = 2.0 ** np.arange(6.0)  # tails that are tried: times the fewest degrees of freedom
@@ -34,7 +35,8 @@ class Beliefs(NamedTuple):
     extra, extra_arms
         The same for what arms lose to saturation beyond their share, over their worth.
     curve
-        Standard deviation of the curvature about 1.
+        Standard deviation of the curvature about 1; and, at most, of how much arms differ in single
+        ones beside what the model says (:mod:`evenhand.learners.slopes`).
     error
         Of the sum of the model's merits, relative: a belief worth two observations.
     few
@@ -289,12 +291,18 @@ def _room(
 
 
 def weigh(
-    forecast: Forecast, hyper: Hyper, merits: Merits, posterior: Posterior, without: Free
+    forecast: Forecast,
+    hyper: Hyper,
+    merits: Merits,
+    posterior: Posterior,
+    shape: Slopes,
+    without: Free,
 ) -> Conclusions:
     """Put the model's merits and the free ones together."""
     free, free_variance, smooth, noise, level, level_variance = without
     variance, shared = posterior.of_merits(merits)
-    by_model = merits.value
+    by_model = merits.value + shape.moved
+    variance = shape.times**2 * variance + shape.variance
     if np.isfinite(level_variance):
         # full sets give the sum of all merits for any game
         total = float(by_model.sum())
