@@ -13,6 +13,7 @@ from evenhand.exchange import Rows, SetPlan
 from evenhand.games import Bernoulli, Carrier, NoisyOr, SetFunction, additive, shop
 from evenhand.learners import EvenHand, inference, model
 from evenhand.learners.evidence import Evidence
+from evenhand.learners.free import free_merits
 from evenhand.learners.model import Forecast, Kept, expectations
 from evenhand.policy import Terms, clip_to_sum
 
@@ -36,7 +37,8 @@ def test_merits_follow_from_the_mean_values_of_sets_with_an_arm():
     sums.singles[:, 1] = [mean_with(a, 1) for a in range(M)]
     for r in range(2, K + 1):
         sums.weighted[r - 2, :, 1] = [mean_with(a, r) for a in range(M)]
-    found = sums._free(Forecast.blank(M, K))
+    blank = Forecast.blank(M, K)
+    found = free_merits(*sums._means(blank), blank)
     merit = evenhand.kshapley(GAME, K)
     np.testing.assert_allclose(found.merit, merit, atol=1e-12)
     assert found.level == pytest.approx(merit.sum(), abs=1e-12)
@@ -256,7 +258,7 @@ def test_the_curvature_is_found_where_most_sets_are_full(monkeypatch):
 
 
 def test_an_arm_that_brings_nearly_all_bounds_the_curvature(monkeypatch):
-    """Beyond it the model contradicts itself, and errors may be twenty times the claimed."""
+    """Beyond it the model contradicts itself: by far more curved, from fit to fit."""
 
     def played(seed):
         (game, known), learner = (
@@ -267,11 +269,11 @@ def test_an_arm_that_brings_nearly_all_bounds_the_curvature(monkeypatch):
         said = learner.estimate()
         return said.diagnostics.curvature, *((said.merit - known.merit) / said.stderr)
 
-    curvature, *z = np.array([played(seed) for seed in range(4)]).T
-    assert 0.7 < curvature.mean() < 1.8
+    curvature, *z = np.array([played(seed) for seed in range(8)]).T
+    assert 0.7 < curvature.mean() < curvature.max() < 1.8
     assert np.sqrt(np.mean(np.square(z))) < 1.3
     monkeypatch.setattr(inference, "_steepest", lambda worth, variance, centre: 0.95 / centre)
-    assert np.mean([played(seed)[0] for seed in range(4)]) > 2.5
+    assert max(played(seed)[0] for seed in range(8)) > 2.5
 
 
 def test_the_curvature_is_bounded_by_the_mean_worth_and_by_what_the_worthiest_is_surely_worth():

@@ -65,62 +65,99 @@ def slopes(
     believed
         Standard deviation that b may have for single arms.
     """
-    (k, m), starts = means.shape, range(0, means.shape[1], BLOCK)
+    k, m = means.shape
     if k == 1:
         return Slopes(np.zeros(m), np.zeros(m), 1.0)
-    waves, gains = _waves(k), _gains(k, m)
+    arms = _Arms(means, noise, forecast, unsure)
+    told = _add_up(arms)
+    return _move(arms, told.moves / m, *_walk(told.information, told.score, believed))
 
-    @lru_cache(maxsize=1)  # all arms, if they are few
-    def look(start: int) -> tuple[Floats, ...]:
+
+class _Arms:
+    """What is compared of arms, a block of them at a time."""
+
+    def __init__(self, means: Floats, noise: Floats, forecast: Forecast, unsure: Floats) -> None:
+        self.means, self.noise, self.forecast, self.unsure = means, noise, forecast, unsure
+        self.k, self.m = means.shape
+        self.waves, self.gains = _waves(self.k), _gains(self.k, self.m)
+        self.starts = range(0, self.m, BLOCK)
+        self._all = self._look(0) if self.m <= BLOCK else None
+        self.expected, self.surprise, self.every = self._centres()
+
+    def look(self, start: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """What is seen of a block of arms: of many it is looked at again, not kept."""
+        return self._look(start) if self._all is None else self._all
+
+    def _look(self, start: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """What is expected of some arms, surprises, how far the former are off, certainties."""
         at = slice(start, start + BLOCK)
-        return _look(means[:, at], noise[:, at], forecast, unsure[at], at)
+        e, worth = self.forecast.expected[:, at], self.forecast.worth[at]
+        gamma = self.forecast.gamma
+        sure = 1.0 / np.maximum(self.noise[:, at], LEAST_NOISE)
+        left = np.maximum(1.0 - gamma * e, LEAST) / np.maximum(1.0 - gamma * worth, LEAST)
+        left = np.minimum(left, 1.0)
+        # no less is known of worths than the means themselves say
+        most = 1.0 / np.maximum((sure * left * left).sum(axis=0), 1e-300)
+        off = left * np.sqrt(np.clip(self.unsure[at], 0.0, most))
+        return e, self.means[:, at] - e, off, sure
 
-    total, expected, surprise, every = np.zeros((4, k))
-    for start in starts:
-        e, s, _, sure = look(start)
-        total += sure.sum(axis=1)
-        expected += (sure * e).sum(axis=1)
-        surprise += (sure * s).sum(axis=1)
-        every += e.sum(axis=1)
-    total = np.maximum(total, 1e-300)
-    expected, surprise, every = expected / total, surprise / total, every / m
+    def _centres(self) -> tuple[Floats, Floats, Floats]:
+        """Of all arms at each size: what is expected and surprises, as far as sure, and plainly."""
+        total, expected, surprise, every = np.zeros((4, self.k))
+        for start in self.starts:
+            e, s, _, sure = self.look(start)
+            total += sure.sum(axis=1)
+            expected += (sure * e).sum(axis=1)
+            surprise += (sure * s).sum(axis=1)
+            every += e.sum(axis=1)
+        total = np.maximum(total, 1e-300)
+        return expected / total, surprise / total, every / self.m
+
+    def follow(self, start: int) -> Floats:
+        """How worths follow the waves (j, n), in standard deviations, but for the sign."""
+        e, _, off, sure = self.look(start)
+        return product(self.waves, (e - self.expected[:, None]) * off * sure)
+
+
+class _Told(NamedTuple):
+    """Slope and curvature of the waves' log likelihood, and how merits of all arms move with them.
+
+    The latter by what the arms' own worths do, and up to its sign.
+    """
+
+    score: Floats
+    information: Floats
+    moves: Floats
+
+
+def _add_up(arms: _Arms) -> _Told:
+    waves, k = arms.waves, arms.k
     differ, score, moves = np.zeros(k), np.zeros(k), np.zeros(len(waves))
     taken = np.zeros((len(waves), len(waves)))
-    for start in starts:
-        e, s, off, sure = look(start)
-        c = e - expected[:, None]
+    for start in arms.starts:
+        e, s, off, sure = arms.look(start)
+        c = e - arms.expected[:, None]
         differ += (sure * c * c).sum(axis=1)
-        score += (sure * (c * (s - surprise[:, None]) - off * off)).sum(axis=1)
-        follow = product(waves, c * off * sure)
+        score += (sure * (c * (s - arms.surprise[:, None]) - off * off)).sum(axis=1)
+        follow = arms.follow(start)
         taken += product(follow, follow.T)
-        moves += (follow * product(gains, off)).sum(axis=1)
-    mean, spread = _walk((waves * differ) @ waves.T - taken, waves @ score, believed)
-    moved, variance, along, own = np.empty(m), np.empty(m), 0.0, 0.0
-    for start in starts:
-        e, _, off, sure = look(start)
-        at, c = slice(start, start + BLOCK), e - expected[:, None]
-        apart = gains[:, None] * (e - every[:, None])
-        shape = product(waves, apart)
-        whole = apart.sum(axis=0)
+        moves += (follow * product(arms.gains, off)).sum(axis=1)
+    return _Told(waves @ score, (waves * differ) @ waves.T - taken, moves)
+
+
+def _move(arms: _Arms, moves: Floats, mean: Floats, spread: Floats) -> Slopes:
+    """What becomes of merits by waves with this mean and covariance."""
+    moved, variance, along, own = np.empty(arms.m), np.empty(arms.m), 0.0, 0.0
+    for start in arms.starts:
+        e, _, off, _ = arms.look(start)
+        at, apart = slice(start, start + BLOCK), arms.gains[:, None] * (e - arms.every[:, None])
+        shape, whole = product(arms.waves, apart), apart.sum(axis=0)
         along += float(product(product(mean, shape), whole))
         own += float(product(whole, whole))
-        shape -= product(waves, c * off * sure) * product(gains, off) - (moves / m)[:, None]
+        shape -= arms.follow(start) * product(arms.gains, off) - moves[:, None]
         moved[at] = product(mean, shape)
         variance[at] = np.maximum((shape * product(spread, shape)).sum(axis=0), 0.0)
     return Slopes(moved, variance, max(1.0, 1.0 + along / own) if own > 0.0 else 1.0)
-
-
-def _look(
-    means: Floats, noise: Floats, forecast: Forecast, unsure: Floats, at: slice
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """What is expected of some arms, surprises, how far the former are off, and certainties."""
-    e, worth, gamma = forecast.expected[:, at], forecast.worth[at], forecast.gamma
-    sure = 1.0 / np.maximum(noise, LEAST_NOISE)
-    left = np.maximum(1.0 - gamma * e, LEAST) / np.maximum(1.0 - gamma * worth, LEAST)
-    left = np.minimum(left, 1.0)
-    # no less is known of worths than the means themselves say
-    most = 1.0 / np.maximum((sure * left * left).sum(axis=0), 1e-300)
-    return e, means - e, left * np.sqrt(np.minimum(unsure, most)), sure
 
 
 def _walk(information: Floats, score: Floats, believed: float) -> tuple[Floats, Floats]:
