@@ -12,10 +12,11 @@ the arm differ from others there, and V the variance of the model's own mean, al
 
 .. math:: \text{score}_r = \sum_a \frac{c s - V}{v}, \qquad
     \text{information}_{rq} = [r = q] \sum_a \frac{c^2}{v}
-        - \sum_a \frac{c_r c_q \sqrt{V_r V_q}}{v_r v_q},
+        - \sum_a \frac{c_r c_q \sqrt{V_r V_q}}{v_r v_q} + \sum_a \frac{V_r V_q}{v_r v_q},
 
 the arms' worths being integrated over: the model has seen the very rewards that it is compared
-with. (Without V, b would undo that worths are shrunk.) As b moves, so do worths.
+with. (Without V, b would undo that worths are shrunk.) As b moves, so do worths. Nowhere do arms
+differ the other way: b is at least -1.
 """
 
 from functools import lru_cache
@@ -70,7 +71,8 @@ def slopes(
         return Slopes(np.zeros(m), np.zeros(m), 1.0)
     arms = _Arms(means, noise, forecast, unsure)
     told = _add_up(arms)
-    return _move(arms, told.moves / m, *_walk(told.information, told.score, believed))
+    mean, spread = _walk(told.information, told.score, believed)
+    return _move(arms, told.moves / m, _held(mean, arms.waves), spread)
 
 
 class _Arms:
@@ -138,9 +140,10 @@ def _add_up(arms: _Arms) -> _Told:
         e, s, off, sure = arms.look(start)
         c = e - arms.expected[:, None]
         differ += (sure * c * c).sum(axis=1)
-        score += (sure * (c * (s - arms.surprise[:, None]) - off * off)).sum(axis=1)
-        follow = arms.follow(start)
-        taken += product(follow, follow.T)
+        part = off * off * sure
+        score += (sure * c * (s - arms.surprise[:, None]) - part).sum(axis=1)
+        follow, part = arms.follow(start), product(waves, part)
+        taken += product(follow, follow.T) - product(part, part.T)
         moves += (follow * product(arms.gains, off)).sum(axis=1)
     return _Told(waves @ score, (waves * differ) @ waves.T - taken, moves)
 
@@ -174,6 +177,12 @@ def _walk(information: Floats, score: Floats, believed: float) -> tuple[Floats, 
     apart = means - mean
     spread = np.diag(chance @ variance) + (chance[:, None] * apart).T @ apart
     return axes @ mean, axes @ spread @ axes.T
+
+
+def _held(mean: Floats, waves: Floats) -> Floats:
+    """The waves' mean, made smaller where it would have arms differ the other way at any size."""
+    lowest = float((mean @ waves).min())
+    return mean / max(1.0, -lowest)
 
 
 @lru_cache(maxsize=16)
