@@ -259,7 +259,7 @@ def _steepest(worth: Floats, variance: Floats, centre: float) -> float:
 
     What the worthiest is surely worth counts: two standard errors less than found.
     """
-    sure = float((worth - 2.0 * np.sqrt(variance)).max())
+    sure = float((worth - 2.0 * np.sqrt(np.maximum(variance, 0.0))).max())
     return 0.95 / max(centre, sure)
 
 
