@@ -5,8 +5,10 @@ import pytest
 from benchmarks import misfits
 
 from evenhand import simulate
+from evenhand.exchange import Rows
 from evenhand.lab.readings import Reading, condense
-from evenhand.learners import EvenHand, slopes
+from evenhand.learners import EvenHand, evidence, slopes
+from evenhand.learners.evidence import Evidence
 from evenhand.learners.model import Forecast
 
 
@@ -47,6 +49,7 @@ def naive(means, noise, forecast, unsure, believed):
         together = np.diag(c**2 * sure[:, a])
         follow = c * np.sqrt(v[:, a]) * sure[:, a]
         information += together - np.outer(follow, follow)
+        information += np.outer(v[:, a] * sure[:, a], v[:, a] * sure[:, a])
         moves[a] = gain * (e[:, a] - e.mean(axis=1)) - (gain @ np.sqrt(v[:, a])) * follow
     moves -= moves.mean(axis=0)
     waves = slopes._waves(k).T
@@ -63,6 +66,7 @@ def naive(means, noise, forecast, unsure, believed):
     spread = sum(
         p * (c + np.outer(b - mean, b - mean)) for p, (_, b, c) in zip(chance, found, strict=True)
     )
+    mean = mean / max(1, -mean.min())
     whole = gain @ (e - e.mean(axis=1, keepdims=True))
     along = (gain * mean) @ (e - e.mean(axis=1, keepdims=True))
     times = max(1, 1 + along @ whole / (whole @ whole))
@@ -105,23 +109,6 @@ def test_waves_are_a_random_walk_from_full_sets(monkeypatch):
     np.testing.assert_array_equal(waves[:, -1], 0.0)
 
 
-def test_information_is_never_negative(monkeypatch):
-    """Not even where the model is said to know less of worths than the means do."""
-    seen = []
-    walk = slopes._walk
-    monkeypatch.setattr(slopes, "_walk", lambda *given: seen.append(given[0]) or walk(*given))
-    for seed in range(30):
-        means, noise, forecast, unsure = some(4, 10, seed)
-        found = slopes.slopes(means, noise, forecast, 1e3 * unsure, 1.0)
-        assert np.isfinite(found.moved).all()
-        size = np.linalg.eigvalsh(seen[-1])
-        assert size[0] > -1e-9 * size[-1]
-        e, sure = forecast.expected, 1 / noise
-        follow = (e - e.mean()) * np.sqrt(1e3 * unsure) * sure  # as it would be, nothing capped
-        whole = np.diag(((e - e.mean()) ** 2 * sure).sum(axis=1)) - follow @ follow.T
-        assert np.linalg.eigvalsh(whole)[0] < 0.0
-
-
 def posterior_of(y, v, spread, centre, b=None):
     """Means and variances of worths x, of y normal about x + b (x - centre) with variance v."""
     factor = np.ones(len(y)) if b is None else 1.0 + b
@@ -142,25 +129,44 @@ def worlds(b, n, seed, m=400, k=3, spread=0.1):
         yield x, y, v, forecast_of(mean, 1e-9, np.tile(mean, (k, 1))), unsure
 
 
-def scores(b, omit):
-    """Scores (n, k) of worlds; ``omit``: as if the model had not seen these rewards."""
-    found = []
-    for _, y, v, forecast, unsure in worlds(b, 40, 3):
-        e = forecast.expected
-        c, s = e - 0.5, y - e
-        found.append(((c * s - (0.0 if omit else unsure)) / v).sum(axis=1))
-    return np.array(found)
+@pytest.fixture
+def seen(monkeypatch):
+    """Information and score of every walk that is found, in waves."""
+    found, walk = [], slopes._walk
+    monkeypatch.setattr(slopes, "_walk", lambda *given: found.append(given[:2]) or walk(*given))
+    return found
 
 
-def test_the_score_has_mean_0_where_the_model_is_right():
+def test_the_score_has_mean_0_where_the_model_is_right(seen):
     """And has not if what the model has seen is forgotten."""
-    right, forgetful = scores(np.zeros(3), False), scores(np.zeros(3), True)
-    error = right.std(axis=0, ddof=1) / np.sqrt(len(right))
-    assert (abs(right.mean(axis=0)) < 3 * error).all()
-    assert (forgetful.mean(axis=0) > 10 * error).all()
+    for forget in (False, True):
+        for _, y, v, forecast, unsure in worlds(np.zeros(3), 40, 3):
+            slopes.slopes(y, v, forecast, unsure * (not forget), 1.0)
+    scores = np.array([score for _, score in seen]).reshape(2, 40, -1)
+    error = scores.std(axis=1, ddof=1) / np.sqrt(40)
+    assert (abs(scores[0].mean(axis=0)) < 3 * error[0]).all()
+    assert (scores[1, :, 0].mean() > 10 * error[1, 0]).all()
 
 
-def test_the_score_is_the_slope_of_the_likelihood():
+def test_information_is_that_of_the_exact_likelihood(seen):
+    """Worths integrated over: Fisher's, in closed form, of normal worths and rewards."""
+    exact = np.zeros((3, 3))
+    for _, y, v, forecast, unsure in worlds(np.zeros(3), 40, 3):
+        slopes.slopes(y, v, forecast, unsure, 1.0)
+        for a in range(v.shape[1]):
+            inverse = np.linalg.inv(np.diag(v[:, a]) + 0.1**2)
+            steps = [
+                0.1**2 * (np.outer(one, np.ones(3)) + np.outer(np.ones(3), one))
+                for one in np.eye(3)
+            ]
+            parts = [inverse @ step for step in steps]
+            exact += [[0.5 * np.trace(p @ q) for p in parts] for q in parts]
+    waves = slopes._waves(3)
+    found = np.sum([information for information, _ in seen], axis=0)
+    np.testing.assert_allclose(found, waves @ exact @ waves.T, rtol=0.05)
+
+
+def test_the_score_is_the_slope_of_the_likelihood(seen):
     """Worths integrated over: by differences of the exact likelihood of one world."""
     _, y, v, forecast, unsure = next(worlds(np.zeros(3), 1, 5))
 
@@ -179,6 +185,59 @@ def test_the_score_is_the_slope_of_the_likelihood():
         one = step * (np.arange(3) == r)
         by_hand = (log_likelihood(one) - log_likelihood(-one)) / (2 * step)
         assert score[r] == pytest.approx(by_hand, rel=1e-4)
+    slopes.slopes(y, v, forecast, unsure, 1.0)  # which measures differences from their own mean
+    np.testing.assert_allclose(seen[0][1], slopes._waves(3) @ score, rtol=0.1)
+
+
+def test_information_is_never_negative(seen):
+    """Not even where the model is said to know less of worths than the means do."""
+    for seed in range(30):
+        means, noise, forecast, unsure = some(4, 10, seed)
+        found = slopes.slopes(means, noise, forecast, 1e3 * unsure, 1.0)
+        assert np.isfinite(found.moved).all()
+        size = np.linalg.eigvalsh(seen[-1][0])
+        assert size[0] > -1e-9 * size[-1]
+        e, sure = forecast.expected, 1 / noise
+        follow = (e - e.mean()) * np.sqrt(1e3 * unsure) * sure  # as it would be, nothing capped
+        whole = np.diag(((e - e.mean()) ** 2 * sure).sum(axis=1)) - follow @ follow.T
+        assert np.linalg.eigvalsh(whole)[0] < 0.0
+
+
+def test_no_size_has_arms_differ_the_other_way():
+    waves = slopes._waves(4)
+    down, up = np.array([-4.0, 0.0, 0.0]), np.array([4.0, 0.0, 0.0])
+    assert (slopes._held(down, waves) @ waves).min() == pytest.approx(-1.0)
+    np.testing.assert_array_equal(slopes._held(up, waves), up)
+    np.testing.assert_array_equal(slopes._held(down / 8, waves), down / 8)
+
+
+def test_errors_grow_with_differences_and_do_not_shrink():
+    for b, grows in (([-0.5, -0.2, 0.0], False), ([0.8, 0.4, 0.0], True)):
+        _, y, v, forecast, unsure = next(worlds(b, 1, 11))
+        times = slopes.slopes(y, v, forecast, unsure, 1.0).times
+        assert (times > 1.1) if grows else (times == 1.0)
+
+
+def test_evidence_hands_over_variances_of_worths_and_takes_over_all_of_it(monkeypatch):
+    """Single arms alone: then nothing is known of the sum, which would be mixed in."""
+    sums, rng, given = Evidence(5, 3), np.random.default_rng(1), []
+    orders = np.repeat(np.arange(5), 200)[:, None] * [1, 0, 0] - [0, 1, 1]
+    rows = Rows(orders, np.ones((1000, 1), int), np.tile([1.0, 0.0, 0.0], (1000, 1)))
+    sums.absorb(rows, (rng.random((1000, 1)) < 0.3).astype(float))
+    moved, more = np.linspace(-0.1, 0.1, 5), np.linspace(0.0, 0.2, 5)
+
+    def concluded(shape):
+        monkeypatch.setattr(
+            evidence, "slopes", lambda *arguments: given.append(arguments[3]) or shape
+        )
+        sums._found = None
+        return sums.estimate()
+
+    plain = concluded(slopes.Slopes(np.zeros(5), np.zeros(5), 1.0))
+    found = concluded(slopes.Slopes(moved, more, 3.0))
+    np.testing.assert_allclose(found.model, plain.model + moved)
+    np.testing.assert_allclose(found.model_variance, 9.0 * plain.model_variance + more)
+    np.testing.assert_allclose(given[0], 0.21 / 200, rtol=0.4)
 
 
 def test_merits_move_to_where_they_would_be_found_with_the_right_shape():
@@ -223,3 +282,15 @@ def test_full_pages_of_arms_that_need_each_other(kind, monkeypatch):
     assert with_them.misplaced < 0.75 * without.misplaced
     assert with_them.rms < 1.4
     assert with_them.rms < 0.8 * without.rms
+
+
+def test_arms_that_are_all_alike_stay_alike():
+    """Where arms hardly differ as far as is known, next to nothing is known of slopes either."""
+    errors = []
+    for seed in range(3):
+        rng, learner = np.random.default_rng(seed), EvenHand(30, 10, seed=seed)
+        while learner.queries < 1500:
+            batch = learner.ask(1500 - learner.queries)
+            learner.tell(batch, (rng.random(batch.sizes.shape) < 0.3).astype(float))
+        errors.append(learner.merit - 0.03)
+    assert np.sqrt(np.mean(np.square(errors))) < 0.016

@@ -30,7 +30,7 @@ from evenhand.typing import Floats
 
 SCALES = np.array([0.0, 0.25, 0.5, 1.0])  # how far b may go, times what is believed of the shape
 LEAST_NOISE = 1e-24  # variance: rewards span 1
-WAVES = 6  # sines that a walk is made of: these have 97 % of its variance
+WAVES = 6  # sines that a walk is made of, at most: these have 97 % of its variance
 BLOCK = 2**13  # arms looked at together, so that memory does not grow with sizes times arms
 
 
