@@ -85,7 +85,7 @@ class Conclusions(NamedTuple):
     merit, variance
         (m,) merits and their mean squared errors, as far as these show.
     model, model_variance
-        (m,) merits by the model alone.
+        (m,) merits by the model, with slopes and the sum of all that full sets give.
     free, free_variance
         (m,) merits free of it; infinite variance where an arm has not been seen at every size.
     smooth
