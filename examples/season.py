@@ -42,7 +42,7 @@ def play(watch: bool = True) -> tuple[list[float], evenhand.Run, list[np.ndarray
     Returns half-lives of what it knew, now and then, and shares drawn by besides.
     """
     terms, shares, lives = Terms(floors=FLOOR, unit="shares"), list[np.ndarray](), list[float]()
-    learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=2)
+    learner = EvenHand(m=8, k=PLACES, names=NAMES[:8], terms=terms, watch=watch, seed=3)
 
     def note(batch: evenhand.Batch) -> None:
         assert isinstance(batch.exposure, Marginals)
@@ -50,7 +50,7 @@ def play(watch: bool = True) -> tuple[list[float], evenhand.Run, list[np.ndarray
         if len(shares) % 20 == 0:
             lives.append(learner.estimate().diagnostics.half_life)
 
-    run = evenhand.simulate(learner, shop(), YEAR, seed=2, late=200, watch=note)
+    run = evenhand.simulate(learner, shop(), YEAR, seed=3, late=200, watch=note)
     return lives, run, shares
 
 
