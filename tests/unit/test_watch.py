@@ -288,7 +288,7 @@ def test_a_change_of_one_arm_is_noticed_and_named():
 
 
 def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
-    after, limits = best(WORTH + 0.19 * (-1.0) ** np.arange(1, 11)), Limits.of
+    after, limits = best(WORTH + 0.17 * (-1.0) ** np.arange(1, 11)), Limits.of
 
     def noticed(seed):
         changes = play(EvenHand.restore(kept()), after, 1000, seed=seed).estimate().changes
@@ -298,9 +298,8 @@ def test_all_together_show_a_change_before_any_arm_does(monkeypatch):
     together = [noticed(seed) for seed in seeds]
     assert all(len({change.arm for change in changes}) >= 2 for _, changes in together)
     monkeypatch.setattr(Limits, "of", lambda *given: limits(*given)._replace(all=np.inf))
-    sooner = [noticed(seed)[0] - first for seed, (first, _) in zip(seeds, together, strict=True)]
-    assert min(sooner) > 200
-    assert sum(queries > 300 for queries in sooner) >= 5
+    for seed, (first, _) in zip(seeds, together, strict=True):
+        assert first + 300 < noticed(seed)[0]
 
 
 def test_no_arm_counts_for_more_among_all_than_it_takes_to_be_noticed_alone(monkeypatch):
